@@ -1,0 +1,310 @@
+"""The shared vocabulary: plain, frozen records that flow from stage to stage.
+
+Data flows one way: source → static → findings → probe → verdict → report. Every record
+here is immutable, comparable and serialisable, so each stage can be cached, tested and
+looked at alone. Paths are POSIX strings relative to the directory warplint was started in
+where the file lies below it, absolute otherwise. Lines and columns are 1-based.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Verdict(str, enum.Enum):
+    """What became of a finding; the same words in text, JSON, SARIF and the editor."""
+
+    CONFIRMED = "confirmed"
+    LATENT = "latent"
+    UNVERIFIED = "unverified"
+    DISMISSED = "dismissed"
+    NOTE = "note"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def weight(self) -> int:
+        """Rank used where several programs decide one finding: the heaviest verdict wins."""
+        return _WEIGHT[self]
+
+
+_WEIGHT = {
+    Verdict.CONFIRMED: 4,
+    Verdict.LATENT: 3,
+    Verdict.UNVERIFIED: 2,
+    Verdict.NOTE: 1,
+    Verdict.DISMISSED: 0,
+}
+
+
+class Precision(str, enum.Enum):
+    """How often a static finding of a rule is right, measured on the fixtures."""
+
+    VERY_HIGH = "very-high"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Counterfactual(str, enum.Enum):
+    """What a probe removes at run time to see whether a finding is the cause."""
+
+    RESTORE_VALUES = "restore-values"
+    """Put the values a recorded launch read back around its adjoint, and clear the adjoint of
+    an array where the host overwrote it without a record."""
+    SET_REQUIRES_GRAD = "set-requires-grad"
+    """Allocate the arrays born at a site with ``requires_grad=True``."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, order=True)
+class Location:
+    """A region of a source file (1-based; ``end_column`` is one past the last character)."""
+
+    file: str
+    line: int
+    column: int = 1
+    end_line: int = 0
+    end_column: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.end_line:
+            object.__setattr__(self, "end_line", self.line)
+
+    def covers(self, file: str, line: int) -> bool:
+        """Whether ``line`` of ``file`` lies inside this region."""
+        return self.file == file and self.line <= line <= self.end_line
+
+
+@dataclass(frozen=True, order=True)
+class Related:
+    """Another place that belongs to a finding, with what happens there."""
+
+    location: Location
+    message: str
+
+
+@dataclass(frozen=True)
+class ProbeRequest:
+    """How a finding is to be proved.
+
+    ``sites`` are the host statements at which the cause acts: the overwriting call for
+    ``RESTORE_VALUES``, the allocation for ``SET_REQUIRES_GRAD``. ``kernel`` names the kernel
+    and ``kernel_file`` its file when the cause lies in the kernel's own body.
+    """
+
+    counterfactual: Counterfactual
+    sites: tuple[Location, ...] = ()
+    kernel: str | None = None
+    kernel_file: str | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A pattern the static pass saw; not yet a claim that a gradient is wrong."""
+
+    rule: str
+    message: str
+    """One sentence; names the buffer as the user spelled it and both operations."""
+    location: Location
+    related: tuple[Related, ...] = ()
+    buffer: str | None = None
+    help: str | None = None
+    """What to do, one sentence."""
+    request: ProbeRequest | None = None
+
+    @property
+    def sort_key(self) -> tuple[Any, ...]:
+        return (self.location, self.rule, self.message)
+
+
+@dataclass(frozen=True)
+class Program:
+    """An entry file with its arguments: the unit that is run to decide findings."""
+
+    file: str
+    arguments: tuple[str, ...] = ()
+    working_directory: str = "."
+    closure: tuple[str, ...] = ()
+    """Files of the checked tree the entry imports, itself included, sorted."""
+    reaches_tape: bool = True
+    """Whether the closure holds a tape or a manual adjoint launch; only such programs are run."""
+
+    @property
+    def label(self) -> str:
+        return " ".join((self.file, *self.arguments))
+
+
+@dataclass(frozen=True)
+class Check:
+    """One directional comparison of autodiff and finite difference.
+
+    ``ad`` is the inner product of the consumed gradient with the direction, ``fd`` the central
+    difference of the objective along it, ``noise`` the uncertainty U of the difference, all in
+    units of the objective per parameter step.
+    """
+
+    direction: str
+    ad: float
+    fd: float
+    noise: float
+    relative_error: float
+    outcome: str
+    """``agrees``, ``differs`` or ``inconclusive: <reason>``"""
+    step: float = 0.0
+    iteration: int = 0
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What happened when a cause was taken away: relative errors of the consumed gradient."""
+
+    removed: str
+    relative_error: float
+    alone: float | None = None
+    """Error with only this cause removed."""
+    leave_one_out: float | None = None
+    """Error with every other cause of the set removed and this one put back."""
+    set: tuple[str, ...] = ()
+    """The minimal set of causes whose joint removal brings the error within noise."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The numbers behind a verdict."""
+
+    warp: str
+    device: str
+    parameter: str
+    objective: str
+    checks: tuple[Check, ...]
+    signature: str
+    forward_passes: int
+    counterfactual: Removal | None = None
+    harness: str | None = None
+    covered: tuple[str, ...] = ()
+    ruled_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replace a region of a file by ``text``."""
+
+    location: Location
+    text: str
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A change of the source, with the measured error before and after it."""
+
+    applicability: str
+    edits: tuple[Edit, ...] = ()
+    before: float | None = None
+    after: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finding with its verdict: what every report is rendered from."""
+
+    rule: str
+    name: str
+    verdict: Verdict
+    message: str
+    location: Location
+    related: tuple[Related, ...] = ()
+    program: str | None = None
+    reason: str | None = None
+    evidence: Evidence | None = None
+    fix: Fix | None = None
+    help: str | None = None
+    docs: str | None = None
+
+    @property
+    def sort_key(self) -> tuple[Any, ...]:
+        return (self.location, self.rule, self.program or "", self.message)
+
+
+class ProgramStatus(str, enum.Enum):
+    """How a program's probe ended."""
+
+    VERIFIED = "verified"
+    WRONG = "wrong"
+    INCONCLUSIVE = "inconclusive"
+    BLOCKED = "blocked"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class ProgramRow:
+    """One row of ``programs`` in the report: a program that was, or could not be, probed."""
+
+    program: str
+    arguments: tuple[str, ...]
+    interpreter: str | None
+    warp: str | None
+    device: str | None
+    status: ProgramStatus
+    reason: str | None = None
+    parameters: tuple[str, ...] = ()
+    substitutions: tuple[str, ...] = ()
+    forward_passes: int = 0
+    seconds: float | None = None
+    """Wall time; rendered only with ``--timings`` so that the same input gives the same bytes."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything a report is rendered from, in order."""
+
+    results: tuple[Result, ...] = ()
+    programs: tuple[ProgramRow, ...] = ()
+    notices: tuple[str, ...] = ()
+    """Lines worth saying beside the results (skipped calls, nothing could be probed …)."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule's page in ``rules/``: front matter and text. The page is where the text lives."""
+
+    id: str
+    name: str
+    summary: str
+    level: str
+    precision: Precision
+    versions: str
+    docs: str
+    signature: str = ""
+    fix: str = "none"
+    text: str = ""
+    """The page's Markdown without its front matter."""
+    bad: str = ""
+    good: str = ""
+    """The runnable example programs of the page."""
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def to_plain(value: Any) -> Any:
+    """Turn records into plain dicts, lists and scalars (for JSON and for hashing)."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): to_plain(v) for k, v in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [to_plain(v) for v in value]
+    return value
