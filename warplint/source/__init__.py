@@ -1,0 +1,17 @@
+"""Files, text and programs of the checked tree (nothing here imports libcst, networkx or warp)."""
+
+from warplint.source.discovery import Discovery, SourceError, SourceFile, discover
+from warplint.source.programs import find_programs, program_for_entry
+from warplint.source.suppressions import Suppression, Suppressions, suppressions
+
+__all__ = [
+    "Discovery",
+    "SourceError",
+    "SourceFile",
+    "Suppression",
+    "Suppressions",
+    "discover",
+    "find_programs",
+    "program_for_entry",
+    "suppressions",
+]

@@ -1,0 +1,257 @@
+"""Which files are checked, and what each of them is before anything is parsed.
+
+A directory is walked the way git sees it: ``.gitignore`` files and the usual build and
+environment folders are respected. A file named on the command line is always taken. A file
+that cannot be used is a record with a ``problem``, never an exception.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pathspec
+
+__all__ = ["DEFAULT_EXCLUDES", "MAX_BYTES", "Discovery", "SourceError", "SourceFile", "discover", "screen"]
+
+MAX_BYTES = 2_000_000
+"""Files above this size are generated data, not programs somebody reads."""
+
+DEFAULT_EXCLUDES = (
+    ".bzr",
+    ".direnv",
+    ".eggs",
+    ".git",
+    ".hg",
+    ".ipynb_checkpoints",
+    ".mypy_cache",
+    ".nox",
+    ".pytest_cache",
+    ".pytype",
+    ".ruff_cache",
+    ".svn",
+    ".tox",
+    ".venv",
+    ".warplint",
+    "__pycache__",
+    "__pypackages__",
+    "build",
+    "dist",
+    "node_modules",
+    "site-packages",
+    "venv",
+)
+"""Directory names that are never entered (unless they are named on the command line)."""
+
+_SCREEN = re.compile(rb"Tape|adjoint\s*=\s*True|\.backward\(")
+
+
+class SourceError(Exception):
+    """The call named something that is not there; the message is one line for the user."""
+
+
+def screen(data: bytes) -> bool:
+    """Whether a file can hold differentiated Warp code at all; decided on bytes, before parsing."""
+    return b"warp" in data and _SCREEN.search(data) is not None
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One Python file of the checked tree."""
+
+    path: Path
+    """Absolute path."""
+    display: str
+    """POSIX path, relative to the root when below it: what every ``Location.file`` says."""
+
+    @cached_property
+    def data(self) -> bytes:
+        """The bytes of the file; empty if it is unreadable or too large."""
+        return self._loaded[0]
+
+    @cached_property
+    def text(self) -> str:
+        """The decoded text; empty when ``problem`` says that it is not UTF-8."""
+        return self._decoded[0]
+
+    @property
+    def screened(self) -> bool:
+        """Whether the byte screen lets the file through."""
+        return screen(self.data)
+
+    @cached_property
+    def problem(self) -> str | None:
+        """Why the file cannot be checked, in words, or None.
+
+        Syntax is looked at only in files that mention Warp: nobody asked this tool to check
+        the grammar of anything else, and parsing a large tree takes seconds.
+        """
+        if self._loaded[1] or self._decoded[1]:
+            return self._loaded[1] or self._decoded[1]
+        if b"warp" in self.data and self.tree is None:
+            return self._parsed[1]
+        return None
+
+    @property
+    def problem_line(self) -> int:
+        """The line of a syntax error, or 1."""
+        return self._parsed[2] if b"warp" in self.data and not self._decoded[1] else 1
+
+    @property
+    def tree(self) -> ast.Module | None:
+        """The standard library's syntax tree, or None if the file does not parse."""
+        return self._parsed[0]
+
+    @cached_property
+    def _loaded(self) -> tuple[bytes, str | None]:
+        try:
+            size = self.path.stat().st_size
+            if size > MAX_BYTES:
+                return b"", f"larger than {MAX_BYTES // 1_000_000} MB ({size} bytes)"
+            return self.path.read_bytes(), None
+        except OSError as error:
+            return b"", f"cannot be read: {error.strerror or error}"
+
+    @cached_property
+    def _decoded(self) -> tuple[str, str | None]:
+        try:
+            return self.data.decode("utf-8-sig"), None
+        except UnicodeDecodeError as error:
+            line = self.data.count(b"\n", 0, error.start) + 1
+            return "", f"not UTF-8 (line {line})"
+
+    @cached_property
+    def _parsed(self) -> tuple[ast.Module | None, str | None, int]:
+        try:
+            with warnings.catch_warnings():
+                # invalid escapes in the checked code are not the user's concern here
+                warnings.simplefilter("ignore")
+                return ast.parse(self.text), None, 1
+        except SyntaxError as error:
+            line = error.lineno or 1
+            return None, f"syntax error (line {line}): {error.msg}", line
+        except (ValueError, RecursionError, MemoryError) as error:
+            return None, f"cannot be parsed: {error}", 1
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The result of a walk: files in the order of their display paths."""
+
+    root: Path
+    files: tuple[SourceFile, ...]
+
+    @property
+    def problems(self) -> tuple[SourceFile, ...]:
+        """The files that cannot be checked."""
+        return tuple(f for f in self.files if f.problem)
+
+    @property
+    def candidates(self) -> tuple[SourceFile, ...]:
+        """The files that pass the byte screen."""
+        return tuple(f for f in self.files if f.screened)
+
+
+def display_path(path: Path, root: Path) -> str:
+    """How a path is shown: relative to ``root`` when it lies below, absolute otherwise."""
+    try:
+        return path.relative_to(root).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+def discover(paths: Sequence[str | Path], *, root: Path | str, exclude: Sequence[str] = ()) -> Discovery:
+    """Collect the Python files below ``paths``.
+
+    ``exclude`` holds globs in gitignore syntax, relative to ``root``; they apply to files that
+    are named outright as well, because a configuration means what it says.
+    """
+    root = Path(os.path.abspath(root))
+    excluded = _spec(exclude)
+    found: dict[Path, SourceFile] = {}
+    for item in paths:
+        path = Path(os.path.abspath(root / item))
+        if not path.exists():
+            raise SourceError(f"no such file or directory: {item}")
+        candidates = _walk(path) if path.is_dir() else iter((path,))
+        for file in candidates:
+            shown = display_path(file, root)
+            if file not in found and not (excluded and excluded.match_file(shown)):
+                found[file] = SourceFile(file, shown)
+    return Discovery(root, tuple(sorted(found.values(), key=lambda f: f.display)))
+
+
+def _spec(lines: Sequence[str]) -> pathspec.PathSpec | None:
+    lines = [line for line in lines if line.strip()]
+    if not lines:
+        return None
+    import pathspec
+
+    return pathspec.GitIgnoreSpec.from_lines(lines)
+
+
+def _read_gitignore(directory: Path) -> pathspec.PathSpec | None:
+    try:
+        text = (directory / ".gitignore").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    try:
+        return _spec(text.splitlines())
+    except ValueError:
+        return None
+
+
+def _inherited(top: Path) -> list[tuple[Path, pathspec.PathSpec]]:
+    """The ignore files between the root of the repository and ``top`` (exclusive)."""
+    chain: list[tuple[Path, pathspec.PathSpec]] = []
+    if (top / ".git").exists():
+        return chain
+    for parent in top.parents:
+        spec = _read_gitignore(parent)
+        if spec is not None:
+            chain.insert(0, (parent, spec))
+        if (parent / ".git").exists():
+            return chain
+    return []  # not inside a repository: stray ignore files of parents do not count
+
+
+def _walk(top: Path) -> Iterator[Path]:
+    stack = [(top, _inherited(top))]
+    while stack:
+        directory, specs = stack.pop()
+        own = _read_gitignore(directory)
+        if own is not None:
+            specs = [*specs, (directory, own)]
+        try:
+            entries = sorted(os.scandir(directory), key=lambda e: e.name)
+        except OSError:
+            continue
+        for entry in entries:
+            path = Path(entry.path)
+            try:
+                is_directory = entry.is_dir(follow_symlinks=False)
+            except OSError:
+                continue
+            if is_directory:
+                if entry.name not in DEFAULT_EXCLUDES and not _ignored(path, specs, directory=True):
+                    stack.append((path, specs))
+            elif entry.name.endswith(".py") and not _ignored(path, specs, directory=False):
+                yield path
+
+
+def _ignored(path: Path, specs: list[tuple[Path, pathspec.PathSpec]], *, directory: bool) -> bool:
+    # The innermost ignore file that has an opinion decides, as in git.
+    for base, spec in reversed(specs):
+        relative = path.relative_to(base).as_posix() + ("/" if directory else "")
+        include = spec.check_file(relative).include
+        if include is not None:
+            return include
+    return False

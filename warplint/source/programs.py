@@ -1,0 +1,158 @@
+"""Programs: entry files with their arguments, the unit that is run to decide findings."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from warplint.model import Program
+from warplint.source.discovery import SourceError, SourceFile, display_path, screen
+from warplint.source.imports import ImportResolver
+
+__all__ = ["find_programs", "program_for_entry", "reaches_tape"]
+
+_ACTIVE_NAMES = frozenset({"Tape", "launch", "launch_tiled"})
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def find_programs(files: Sequence[SourceFile], root: Path | str) -> tuple[Program, ...]:
+    """The programs among ``files``.
+
+    A program has a ``__main__`` block, or top-level code that records or launches; a module that
+    only defines things is a library, and a test file is left to the test runner.
+    """
+    root = Path(os.path.abspath(root))
+    if not any(screen(f.data) for f in files):
+        return ()
+    resolver = ImportResolver(files, root)
+    programs = []
+    for file in files:
+        if _is_test(file.path) or file.path.name == "__init__.py":
+            continue
+        if b"__main__" not in file.data and b"warp" not in file.data:
+            continue
+        if file.tree is None:
+            continue
+        closure = None
+        if not _has_main_block(file.tree):
+            closure = resolver.closure(file)
+            if not _runs_at_top_level(file.tree, closure):
+                continue
+        programs.append(_program(file, (), file.path.parent, closure or resolver.closure(file), root))
+    return tuple(sorted(programs, key=lambda p: p.file))
+
+
+def program_for_entry(entry: str, root: Path | str, files: Sequence[SourceFile] = ()) -> Program:
+    """The program for an ``--entry 'train.py --small'`` of the command line."""
+    root = Path(os.path.abspath(root))
+    try:
+        words = shlex.split(entry)
+    except ValueError as error:
+        raise SourceError(f"cannot split the entry {entry!r}: {error}") from error
+    if not words:
+        raise SourceError("the entry is empty; it names a file and its arguments")
+    path = Path(os.path.abspath(root / words[0]))
+    if not path.is_file():
+        raise SourceError(f"no such entry file: {words[0]}")
+    resolver = ImportResolver(files, root)
+    file = resolver.file(path) or SourceFile(path, display_path(path, root))
+    return _program(file, tuple(words[1:]), root, resolver.closure(file), root)
+
+
+def reaches_tape(file: SourceFile) -> bool:
+    """Whether real code of ``file`` mentions a tape or a manual adjoint launch."""
+    if not screen(file.data) and b"Tape" not in file.data and b"adjoint" not in file.data:
+        return False
+    tree = file.tree
+    if tree is None:
+        return False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == "Tape":
+            return True
+        if isinstance(node, ast.Attribute) and node.attr == "Tape":
+            return True
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "Tape" for alias in node.names):
+            return True
+        if isinstance(node, ast.keyword) and node.arg == "adjoint":
+            value = node.value
+            if isinstance(value, ast.Constant) and value.value is True:
+                return True
+    return False
+
+
+def _program(
+    file: SourceFile,
+    arguments: tuple[str, ...],
+    directory: Path,
+    closure: Sequence[SourceFile],
+    root: Path,
+) -> Program:
+    return Program(
+        file=file.display,
+        arguments=arguments,
+        working_directory=display_path(directory, root),
+        closure=tuple(f.display for f in closure),
+        reaches_tape=any(reaches_tape(f) for f in closure),
+    )
+
+
+def _is_test(path: Path) -> bool:
+    name = path.name
+    return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
+
+
+def _has_main_block(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.If) and is_main_test(node.test) for node in tree.body)
+
+
+def is_main_test(test: ast.expr) -> bool:
+    """Whether an expression is ``__name__ == "__main__"`` (either way round)."""
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
+        return False
+    sides = (test.left, test.comparators[0])
+    return any(isinstance(s, ast.Name) and s.id == "__name__" for s in sides) and any(
+        isinstance(s, ast.Constant) and s.value == "__main__" for s in sides
+    )
+
+
+def _runs_at_top_level(tree: ast.Module, closure: Sequence[SourceFile]) -> bool:
+    calls = {name for node in _top_level(tree) for name in _called(node)}
+    if not calls:
+        return False
+    return not calls.isdisjoint(_active_definitions(closure) | _ACTIVE_NAMES)
+
+
+def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Statements that run on import, definitions aside."""
+    for node in tree.body:
+        if not isinstance(node, (*_DEFINITIONS, ast.Import, ast.ImportFrom)):
+            yield node
+
+
+def _called(node: ast.AST) -> Iterator[str]:
+    for child in ast.walk(node):
+        if isinstance(child, ast.Call):
+            if isinstance(child.func, ast.Name):
+                yield child.func.id
+            elif isinstance(child.func, ast.Attribute):
+                yield child.func.attr
+
+
+def _active_definitions(closure: Sequence[SourceFile]) -> set[str]:
+    """Names of functions and classes whose body launches or records, directly or through others."""
+    uses: dict[str, set[str]] = {}
+    for file in closure:
+        if file.tree is None:
+            continue
+        for node in ast.walk(file.tree):
+            if isinstance(node, _DEFINITIONS):
+                uses.setdefault(node.name, set()).update(_called(node))
+    active: set[str] = set()
+    while True:
+        grown = {n for n, called in uses.items() if not called.isdisjoint(active | _ACTIVE_NAMES)}
+        if grown <= active:
+            return active
+        active |= grown
