@@ -1,0 +1,215 @@
+"""`warplint check`: from paths to a report, one stage after the other."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from warplint.cli import stages
+from warplint.cli.options import Options
+from warplint.cli.progress import progress
+from warplint.cli.selection import matches_any
+from warplint.cli.suppress import apply_suppressions
+from warplint.model import (
+    Finding,
+    Location,
+    Program,
+    ProgramRow,
+    ProgramStatus,
+    Report,
+    Result,
+    Rule,
+    Verdict,
+)
+
+_MEASURED = (ProgramStatus.VERIFIED, ProgramStatus.WRONG, ProgramStatus.INCONCLUSIVE)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run came to."""
+
+    report: Report
+    files: int
+    internal_errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """For stderr: lines that must not be missed."""
+    timings: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A program of the checked tree, and why it is not run (or that it is)."""
+
+    program: Program
+    skipped: str | None = None
+
+
+def check(options: Options, rules: Mapping[str, Rule]) -> Run:
+    """Run all stages and put their results together."""
+    clock = _Clock()
+    files = find_files(options)
+    clock.lap("discovery")
+    choices = choose_programs(options, files)
+    readable = [file for file in files if not file.problem]
+    clock.lap("programs")
+    static = stages.analyze(readable, [choice.program for choice in choices], root=options.root)
+    clock.lap("static")
+    findings: tuple[Finding, ...] = tuple(static.findings)
+    results = [unreadable(file) for file in files if file.problem]
+    rows: tuple[ProgramRow, ...] = ()
+    warnings: list[str] = []
+    if options.probe == "none":
+        results += [unverified(finding, rules, "probing-disabled") for finding in findings]
+    else:
+        programs = [choice.program for choice in choices if choice.skipped is None]
+        if options.probe == "findings":
+            places = {finding.location.file for finding in findings}
+            programs = [program for program in programs if places.intersection(program.closure)]
+        with progress(quiet=options.quiet, verbose=options.verbose) as report_progress:
+            probed = stages.probe(programs, findings, dict(options.settings), report_progress)
+        results += probed.results
+        rows = tuple(probed.programs)
+        if findings or choices:
+            warnings += nothing_probed(rows)
+        clock.lap("probe")
+    results = [named(result, rules) for result in results]
+    results = [result for result in results if options.selection.shows(result.rule, result.location.file)]
+    results = apply_suppressions(
+        results,
+        readable,
+        rules,
+        options.selection,
+        probed=options.probe != "none" and all(row.status in _MEASURED for row in rows),
+    )
+    if not options.show_dismissed:
+        results = [result for result in results if result.verdict is not Verdict.DISMISSED]
+    notices = _skipped_calls(static) if options.verbose else ()
+    report = Report(
+        results=tuple(sorted(results, key=lambda result: result.sort_key)),
+        programs=tuple(sorted(rows, key=lambda row: (row.program, row.arguments))),
+        notices=notices,
+    )
+    return Run(
+        report=report,
+        files=len(files),
+        internal_errors=tuple(str(error) for error in static.internal_errors),
+        warnings=tuple(warnings),
+        timings=clock.laps,
+    )
+
+
+def find_files(options: Options) -> list[Any]:
+    """The files to check: excludes of the call are relative to where it was made, those of
+    the configuration to the configuration's own directory."""
+    found = stages.discover(options.paths, root=options.root, exclude=options.exclude).files
+    excluded = options.config.exclude
+    base = options.config.directory
+    return [file for file in found if not matches_any(_below(file.path, base), excluded)]
+
+
+def choose_programs(options: Options, files: Sequence[Any]) -> list[Choice]:
+    """All programs of the tree, each with the reason why it is not run, if any."""
+    base = options.config.directory
+    choices = []
+    for program in stages.find_programs(files, options.root, options.entries):
+        skipped = None
+        if not options.entries:
+            if not program.reaches_tape:
+                skipped = "reaches no tape and no manual adjoint launch"
+            elif matches_any(_below(options.root / program.file, base), options.config.probe.exclude):
+                skipped = "excluded by the configuration"
+        choices.append(Choice(program, skipped))
+    return choices
+
+
+def unreadable(file: Any) -> Result:
+    """WL002: the file could not be checked. The other files' results still come."""
+    return Result(
+        rule="WL002",
+        name="unreadable-file",
+        verdict=Verdict.UNVERIFIED,
+        message=f"this file was not checked: {file.problem}",
+        location=Location(file.display, getattr(file, "problem_line", 1)),
+        reason="unreadable",
+    )
+
+
+def unverified(finding: Finding, rules: Mapping[str, Rule], reason: str) -> Result:
+    """A finding that no program was asked about."""
+    rule = rules.get(finding.rule)
+    return Result(
+        rule=finding.rule,
+        name=rule.name if rule else finding.rule,
+        verdict=Verdict.UNVERIFIED,
+        message=finding.message,
+        location=finding.location,
+        related=finding.related,
+        reason=reason,
+        help=finding.help,
+        docs=rule.docs if rule else None,
+    )
+
+
+def named(result: Result, rules: Mapping[str, Rule]) -> Result:
+    """Fill in what the rule's page knows: its name and where to read on."""
+    rule = rules.get(result.rule)
+    if rule is None:
+        return result
+    return replace(result, name=rule.name, docs=result.docs or rule.docs)
+
+
+def nothing_probed(rows: Iterable[ProgramRow]) -> list[str]:
+    """One loud line where the run measured nothing at all."""
+    rows = list(rows)
+    if any(row.status in _MEASURED for row in rows):
+        return []
+    if not rows:
+        return [
+            "nothing could be probed: no program that reaches a tape was found; no gradient was measured"
+            " (name one with --entry)"
+        ]
+    reasons = "; ".join(sorted({row.reason or "blocked" for row in rows}))
+    count = f"{len(rows)} program{'s' if len(rows) != 1 else ''}"
+    return [f"nothing could be probed: {count} could not be run ({reasons}); no gradient was measured"]
+
+
+def _skipped_calls(static: Any) -> tuple[str, ...]:
+    return tuple(f"not followed: {item}" for item in static.skipped)
+
+
+def _below(path: Path, base: Path) -> str:
+    try:
+        return path.relative_to(base).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self._laps: list[tuple[str, float]] = []
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self._laps.append((stage, now - self._last))
+        self._last = now
+
+    @property
+    def laps(self) -> tuple[tuple[str, float], ...]:
+        return tuple(self._laps)
+
+
+def print_notes(run: Run, options: Options) -> None:
+    """What belongs on stderr: warnings, internal errors, timings."""
+    for line in run.warnings:
+        print(f"warplint: warning: {line}", file=sys.stderr)
+    for line in run.internal_errors:
+        print(f"warplint: internal error: {line}", file=sys.stderr)
+    if options.timings:
+        for stage, seconds in run.timings:
+            print(f"warplint: {stage}: {seconds:.2f} s", file=sys.stderr)

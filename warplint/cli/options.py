@@ -1,0 +1,175 @@
+"""What a run was asked to do: the command line laid over the configuration."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warplint.cli.errors import CallError
+from warplint.cli.selection import Selection, resolve
+from warplint.config import FORMATS, STATIC_FAIL_ON, Config, ConfigError, find_config, load_config
+from warplint.config import parse_assignment as parse_set
+from warplint.model import Rule
+
+DEFAULT_TIMEOUT = 60.0
+DEFAULT_BUDGET = 600.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything a run depends on, decided and checked."""
+
+    root: Path
+    paths: tuple[Path, ...]
+    config: Config
+    selection: Selection
+    exclude: tuple[str, ...]
+    probe: str
+    """``all``, ``findings`` or ``none``."""
+    stop_after_static: bool
+    entries: tuple[str, ...]
+    settings: Mapping[str, Any]
+    """For ``ProbeSettings``."""
+    format: str
+    output_file: Path | None
+    outputs: tuple[tuple[str, Path], ...]
+    strict: bool
+    exit_zero: bool
+    static_fail_on: str
+    statistics: bool
+    show_dismissed: bool
+    quiet: bool
+    verbose: bool
+    timings: bool
+
+
+def decide(given: Mapping[str, Any], rules: Mapping[str, Rule]) -> Options:
+    """Merge the parsed command line with the configuration; a flag always wins."""
+    root = Path.cwd()
+    paths = tuple(Path(path) for path in given["paths"]) or (Path("."),)
+    for path in paths:
+        if not path.exists():
+            raise CallError(f"no such file or directory: {path}")
+    config = _config(given, paths, root)
+
+    def flag(name: str) -> bool:
+        return bool(given[name] or getattr(config, name))
+
+    return Options(
+        root=root,
+        paths=paths,
+        config=config,
+        selection=_selection(given, config, rules, root),
+        exclude=tuple(given["exclude"]),
+        probe=_probe(given, config),
+        stop_after_static=given["stop_after"] == "static",
+        entries=_entries(given, config, root),
+        settings=_settings(given, config, root),
+        format=given["format"] or config.format,
+        output_file=Path(given["output_file"]) if given["output_file"] else None,
+        outputs=tuple(_output(item) for item in given["output"]),
+        strict=flag("strict"),
+        exit_zero=flag("exit_zero"),
+        static_fail_on=given["static_fail_on"] or config.static_fail_on,
+        statistics=flag("statistics"),
+        show_dismissed=flag("show_dismissed"),
+        quiet=flag("quiet"),
+        verbose=flag("verbose"),
+        timings=given["timings"],
+    )
+
+
+def _config(given: Mapping[str, Any], paths: tuple[Path, ...], root: Path) -> Config:
+    try:
+        if given["config"]:
+            chosen = Path(given["config"])
+            if not chosen.is_file():
+                raise CallError(f"no such configuration file: {chosen}")
+            return load_config(chosen.resolve())
+        return load_config(find_config(list(paths), root))
+    except ConfigError as error:
+        # The file as the user would type it, where it lies below the starting directory.
+        raise CallError(str(error).replace(f"{root}{os.sep}", "")) from None
+
+
+def _selection(given: Mapping[str, Any], config: Config, rules: Mapping[str, Rule], root: Path) -> Selection:
+    source = config.source.name if config.source else ""
+    select, select_from = (
+        (given["select"], "--select") if given["select"] else (config.select, f"{source}: select")
+    )
+    return Selection(
+        selected=resolve(select, rules, select_from) if select else None,
+        ignored=resolve(given["ignore"], rules, "--ignore")
+        | resolve(config.ignore, rules, f"{source}: ignore"),
+        per_file=tuple(
+            (glob, resolve(names, rules, f"{source}: per-file-ignores.'{glob}'"))
+            for glob, names in config.per_file_ignores
+        ),
+        base=config.directory,
+        root=root,
+    )
+
+
+def _probe(given: Mapping[str, Any], config: Config) -> str:
+    if given["no_probe"] or given["stop_after"]:
+        return "none"
+    if given["probe"]:
+        return str(given["probe"])
+    return "none" if config.no_probe else "all"
+
+
+def _entries(given: Mapping[str, Any], config: Config, root: Path) -> tuple[str, ...]:
+    if given["entry"]:
+        return tuple(given["entry"])
+    return tuple(_from_directory(entry, config.directory, root) for entry in config.probe.entries)
+
+
+def _from_directory(entry: str, directory: Path, root: Path) -> str:
+    """Rewrite the file of a configured entry so that it is found from the starting directory."""
+    try:
+        words = shlex.split(entry)
+    except ValueError:
+        return entry
+    if not words:
+        return entry
+    return shlex.join([os.path.relpath(directory / words[0], root), *words[1:]])
+
+
+def _settings(given: Mapping[str, Any], config: Config, root: Path) -> dict[str, Any]:
+    probe = config.probe
+    overrides = dict(probe.set)
+    for item in given["set"]:
+        try:
+            name, value = parse_set(item)
+        except ValueError as error:
+            raise CallError(f"--set: {error}") from None
+        overrides[name] = value
+    settings: dict[str, Any] = {
+        "root": root,
+        "timeout": given["timeout"] or probe.timeout or DEFAULT_TIMEOUT,
+        "budget": given["budget"] or probe.budget or DEFAULT_BUDGET,
+        "python": given["python"] or probe.python,
+        "device": given["device"] or probe.device or "cpu",
+        "jobs": given["jobs"] or config.jobs,
+        "overrides": tuple(overrides.items()),
+    }
+    # Only what was asked for: a probe that cannot honour it says so instead of ignoring it.
+    extra = {"env": probe.env, "objective": probe.objective, "parameters": probe.parameters}
+    settings.update({name: value for name, value in extra.items() if value})
+    return settings
+
+
+def _output(item: str) -> tuple[str, Path]:
+    format, equals, file = item.partition("=")
+    if not equals or not file:
+        raise CallError(f"--output: '{item}' is not of the form FORMAT=FILE")
+    if format not in FORMATS:
+        raise CallError(f"--output: unknown format '{format}'; choose {', '.join(FORMATS)}")
+    return format, Path(file)
+
+
+__all__ = ["FORMATS", "STATIC_FAIL_ON", "Options", "decide"]

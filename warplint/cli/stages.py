@@ -1,0 +1,58 @@
+"""The stages of a run, as the command line calls them.
+
+Each imports its room when it is reached: `--version` needs none of them, and `--no-probe`
+must not come near the probe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warplint.cli.errors import CallError
+
+if TYPE_CHECKING:
+    from warplint.model import Finding, Program
+
+
+def discover(paths: Sequence[Path], *, root: Path, exclude: Sequence[str]) -> Any:
+    """The files to check; a path that does not exist is an error in the call."""
+    from warplint.source.discovery import SourceError, discover
+
+    try:
+        return discover(list(paths), root=root, exclude=tuple(exclude))
+    except SourceError as error:
+        raise CallError(str(error)) from None
+
+
+def find_programs(files: Sequence[Any], root: Path, entries: Sequence[str]) -> tuple[Program, ...]:
+    """The programs among ``files``, or exactly those that ``entries`` name."""
+    from warplint.source.discovery import SourceError
+    from warplint.source.programs import find_programs, program_for_entry
+
+    if not entries:
+        return tuple(find_programs(files, root))
+    try:
+        return tuple(program_for_entry(entry, root, files) for entry in entries)
+    except SourceError as error:
+        raise CallError(str(error)) from None
+
+
+def analyze(files: Sequence[Any], programs: Sequence[Program], *, root: Path) -> Any:
+    """The static pass over all files."""
+    from warplint.static import analyze
+
+    return analyze(files, programs, root=root)
+
+
+def probe(
+    programs: Sequence[Program],
+    findings: Sequence[Finding],
+    settings: dict[str, Any],
+    progress: Callable[[Any], None],
+) -> Any:
+    """Run the programs and turn findings into verdicts."""
+    from warplint.probe import ProbeSettings, probe
+
+    return probe(programs, findings, ProbeSettings(**settings), progress)

@@ -1,0 +1,74 @@
+"""What a report needs beside the records: rules' texts, source text, and how to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from warplint.model import Check, Related, Result, Rule, Verdict
+
+
+def _no_source(file: str) -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything outside the records that a report may depend on."""
+
+    version: str
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    read_source: Callable[[str], str | None] = _no_source
+    """Text of a file by the name that locations use, or ``None``."""
+    start: str = ""
+    """The directory that relative paths are relative to; absolute, POSIX."""
+    repository: str = ""
+    """The repository's root, for readers that want paths from there; absolute, POSIX."""
+    timings: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    statistics: bool = False
+    color: bool = False
+    width: int = 100
+    checked_files: int = 0
+    probed: bool = True
+
+    def from_repository(self, file: str) -> str:
+        """``file`` relative to the repository's root where it lies below it."""
+        path = PurePosixPath(self.start, file)
+        try:
+            return path.relative_to(self.repository).as_posix() if self.repository else file
+        except ValueError:
+            return file
+
+
+def in_order(result: Result) -> tuple[list[Related], list[Related]]:
+    """Split the other sites of a result into what happens before its own and after it.
+
+    A value is read before it is overwritten, an array is born before its adjoint is lost,
+    and backward comes last in every story.
+    """
+    before = [site for site in result.related if "read" in site.message and "backward" not in site.message]
+    if result.rule.startswith("WL2"):
+        before = []
+    after = [site for site in result.related if site not in before]
+    after.sort(key=lambda site: "backward" in site.message)
+    return before, after
+
+
+def headline(result: Result) -> Check | None:
+    """The comparison that says most: the largest difference that was established."""
+    checks = result.evidence.checks if result.evidence else ()
+    differing = [check for check in checks if check.outcome == "differs"]
+    if not differing:
+        return None
+    # Not-a-number is the largest difference there is.
+    return max(
+        differing, key=lambda check: (check.relative_error != check.relative_error, check.relative_error)
+    )
+
+
+def fails_as_error(result: Result) -> bool:
+    """Whether a report shows the result as an error: a wrong gradient, or a file not read."""
+    return result.verdict is Verdict.CONFIRMED or result.rule == "WL002"

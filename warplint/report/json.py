@@ -1,0 +1,66 @@
+"""The JSON report, schema 1: one object, the records as they are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from warplint.model import Evidence, Fix, ProgramRow, Report, Result, to_plain
+from warplint.report.context import Context
+from warplint.report.numbers import round_floats
+
+SCHEMA = 1
+
+
+def render(report: Report, context: Context) -> str:
+    """Render ``report`` as one JSON object, ending in a newline."""
+    document = {
+        "schema": SCHEMA,
+        "warplint": context.version,
+        "results": [result_record(result) for result in report.results],
+        "programs": [program_record(row, timings=context.timings) for row in report.programs],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def result_record(result: Result) -> dict[str, Any]:
+    """One result as plain data; SARIF carries the same under ``properties``."""
+    return {
+        "rule": result.rule,
+        "name": result.name,
+        "verdict": result.verdict.value,
+        "message": result.message,
+        "location": to_plain(result.location),
+        "related": [
+            {
+                "file": site.location.file,
+                "line": site.location.line,
+                "column": site.location.column,
+                "message": site.message,
+            }
+            for site in result.related
+        ],
+        "program": result.program,
+        "reason": result.reason,
+        "evidence": _evidence(result.evidence) if result.evidence else None,
+        "fix": _fix(result.fix) if result.fix else None,
+        "help": result.help,
+        "docs": result.docs,
+    }
+
+
+def program_record(row: ProgramRow, *, timings: bool = False) -> dict[str, Any]:
+    """One row of ``programs``; wall time only on request, as it differs from run to run."""
+    record = to_plain(row)
+    seconds = record.pop("seconds")
+    if timings:
+        record["seconds"] = None if seconds is None else round(seconds, 2)
+    return dict(round_floats(record))
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    return dict(round_floats(to_plain(evidence)))
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    return dict(round_floats(to_plain(fix)))
