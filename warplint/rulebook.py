@@ -58,7 +58,8 @@ def parse_page(text: str, page: str) -> Rule:
     if match is None:
         raise RulebookError(f"{page}: no front matter between '+++' lines")
     front = _toml(match[1], page)
-    missing = [key for key in _REQUIRED if not front.get(key)]
+    # Only the link may be empty: Warp's documentation says nothing about suppressions.
+    missing = [key for key in _REQUIRED if key not in front or not (front[key] or key == "docs")]
     if missing:
         raise RulebookError(f"{page}: front matter lacks {', '.join(missing)}")
     if page != f"{front['id']}-{front['name']}.md":

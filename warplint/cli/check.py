@@ -151,7 +151,7 @@ def unverified(finding: Finding, rules: Mapping[str, Rule], reason: str) -> Resu
         related=finding.related,
         reason=reason,
         help=finding.help,
-        docs=rule.docs if rule else None,
+        docs=(rule.docs or None) if rule else None,
     )
 
 
@@ -160,7 +160,7 @@ def named(result: Result, rules: Mapping[str, Rule]) -> Result:
     rule = rules.get(result.rule)
     if rule is None:
         return result
-    return replace(result, name=rule.name, docs=result.docs or rule.docs)
+    return replace(result, name=rule.name, docs=result.docs or rule.docs or None)
 
 
 def nothing_probed(rows: Iterable[ProgramRow]) -> list[str]:

@@ -18,7 +18,8 @@ def explain(rule: Rule, format: str) -> str:
     facts = [("level", rule.level), ("precision", str(rule.precision)), ("Warp", rule.versions)]
     if rule.signature:
         facts.append(("signature", rule.signature))
-    facts.append(("docs", rule.docs))
+    if rule.docs:
+        facts.append(("docs", rule.docs))
     wide = max(len(name) for name, _ in facts)
     lines = [f"{rule.id} {rule.name}", "", rule.summary, ""]
     lines += [f"{name.ljust(wide)}  {value}" for name, value in facts]

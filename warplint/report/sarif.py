@@ -107,7 +107,7 @@ def _descriptor(id: str, context: Context, results: list[Result]) -> Any:
         short_description=om.MultiformatMessageString(text=_sentence(rule.summary)),
         full_description=om.MultiformatMessageString(text=_description(rule)),
         help=om.MultiformatMessageString(text=rule.text, markdown=rule.text),
-        help_uri=rule.docs,
+        help_uri=rule.docs or None,
         default_configuration=om.ReportingConfiguration(level=rule.level),
         properties={
             "precision": rule.precision.value,
