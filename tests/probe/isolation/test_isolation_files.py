@@ -155,7 +155,7 @@ def test_hostile_scratch_is_removed(project: Project, layers: tuple[str, ...]) -
         os.chmod('locked/inner', 0)
         os.chmod('locked', 0)
         os.mkfifo('fifo')
-        for _ in range(3000):
+        for _ in range(1500):
             os.mkdir('deep')
             os.chdir('deep')
     """

@@ -173,13 +173,14 @@ def size_text(count: int) -> str:
 def used_below(directory: str, enough: int) -> int:
     """Disk space used below ``directory``, counted until ``enough`` is reached."""
     total = seen = 0
-    for here, _, names in os.walk(directory):
-        for name in names:
-            with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(here, name)).st_blocks * 512
-        seen += len(names)
-        if total >= enough or seen > 100_000:
-            break
+    pending = [directory]
+    while pending and total < enough and seen < 100_000:
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(pending.pop()):
+                seen += 1
+                total += entry.stat(follow_symlinks=False).st_blocks * 512
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
     return total
 
 
