@@ -1,0 +1,24 @@
+"""The part of warplint that lives in the user's process.
+
+It is loaded by path into the project's own interpreter (Python 3.9+, Warp 1.13 to 1.19), so
+it imports nothing but the standard library, numpy, warp and its own siblings.
+
+======================  ======================================================================
+module                  one idea
+======================  ======================================================================
+``main``                the probe of one program: scout → measure → attribute, as JSON lines
+``program``             run the user's file as ``__main__``, as it stands
+``sites``               call sites: which user line an operation belongs to; what names it
+``arrays``              arrays as memory: births, views, structs, who owns a gradient
+``hooks``               Warp's operations as a stream of numbered events
+``pinning``             randomness and file offsets, so that forks repeat each other
+``forks``               children that report once and leave by ``os._exit``
+``scout``               which parameters, versions, episodes, objectives the program has
+``episodes``            children that go on from an episode's start: objective, gradient
+``judge``               noise, step ladder, kinks: the three-valued judgement (numpy only)
+``measure``             directions × steps at an episode's start
+``snapshots``           what each recorded launch read, who overwrote it, putting it back
+``attribute``           counterfactuals and the minimal set of causes
+``supervisor, confine`` limits, confinement, and the end of every descendant
+======================  ======================================================================
+"""

@@ -1,0 +1,167 @@
+"""Arrays as memory: births, views, struct fields, and which array a gradient belongs to."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Iterator
+
+import numpy as np
+from warp._src import types as wptypes
+
+FLOAT_KINDS = ("f",)
+
+
+class Birth:
+    """Where and when an array was made; serial numbers replace reusable ids and pointers."""
+
+    __slots__ = ("__weakref__", "dtype", "ordinal", "requires_grad", "shape", "stack")
+
+    def __init__(self, stack: tuple, array: Any) -> None:
+        self.ordinal = 0
+        self.stack = stack
+        self.shape = tuple(array.shape)
+        self.dtype = getattr(array.dtype, "__name__", str(array.dtype))
+        self.requires_grad = bool(array.requires_grad)
+
+    @property
+    def family(self) -> tuple:
+        """Arrays born by the same call path with the same type are one variable of the program."""
+        return (self.stack, self.shape, self.dtype)
+
+    @property
+    def serial(self) -> tuple:
+        """The array's identity in every run of the program: the n-th of its family."""
+        return (self.family, self.ordinal)
+
+
+class Births:
+    """Every array of the process by birth. Arrays born before the hooks have none."""
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple, int] = {}
+        self.live: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
+
+    def add(self, array: Any, stack: tuple) -> Birth:
+        birth = Birth(stack, array)
+        birth.ordinal = self.counts.get(birth.family, 0)
+        self.counts[birth.family] = birth.ordinal + 1
+        array._warplint_birth = birth
+        self.live[birth.serial] = array
+        return birth
+
+
+def is_array(value: Any) -> bool:
+    return isinstance(value, wptypes.array) and value.device is not None
+
+
+def root(array: Any) -> Any:
+    """The array whose memory a view shares (views keep their base in ``_ref``)."""
+    seen = 0
+    while seen < 64:
+        base = getattr(array, "_ref", None)
+        if not isinstance(base, wptypes.array):
+            break
+        array = base
+        seen += 1
+    return array
+
+
+def birth(array: Any) -> Birth | None:
+    return getattr(array, "_warplint_birth", None)
+
+
+def adopt_gradient(owner: Any, gradient: Any) -> None:
+    """Remember that ``gradient`` holds the adjoint of ``owner``."""
+    if gradient is not None:
+        gradient._warplint_owner = weakref.ref(owner)
+
+
+def gradient_owner(array: Any) -> Any:
+    """The array whose gradient shares this array's memory, or None."""
+    reference = getattr(root(array), "_warplint_owner", None)
+    owner = reference() if reference is not None else None
+    return root(owner) if owner is not None else None
+
+
+def walk(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Arrays among launch arguments, struct fields included, as (path, array)."""
+    for index, value in enumerate(values or ()):
+        yield from _walk_one(value, f"{path}{index}")
+
+
+def _walk_one(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if is_array(value):
+        if value.ptr:
+            yield path, value
+    elif wptypes.is_struct(value):
+        for field in value._cls.vars:
+            yield from _walk_one(getattr(value, field, None), f"{path}.{field}")
+    elif isinstance(value, wptypes.indexedarray):
+        yield from _walk_one(value.data, f"{path}.data")
+
+
+def arguments(kernel: Any, inputs: Any, outputs: Any) -> list[tuple[str, Any]]:
+    """Arrays a launch was given, named by the kernel's parameters (``state.q`` for a field)."""
+    labels = [getattr(a, "label", str(i)) for i, a in enumerate(kernel.adj.args)]
+    found = []
+    for path, array in walk([*(inputs or ()), *(outputs or ())]):
+        head, dot, rest = path.partition(".")
+        index = int(head)
+        label = labels[index] if index < len(labels) else head
+        found.append((label + dot + rest, array))
+    return found
+
+
+def memory(array: Any) -> Any:
+    """The array's bytes as a numpy view (structured dtypes included); writes go through."""
+    return np.asarray(_Interface(array))
+
+
+class _Interface:
+    """Hands numpy the array interface without passing the hooked methods."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.__array_interface__ = RAW_INTERFACE(array)
+
+
+def RAW_INTERFACE(array: Any) -> dict:
+    """Warp's own array-interface property; ``hooks`` saves it here before it wraps it."""
+    return array.__array_interface__
+
+
+def values(array: Any) -> Any:
+    """A float64 copy of a floating-point array, flattened over element components."""
+    return memory(array).astype(np.float64)
+
+
+def content(array: Any) -> bytes:
+    return memory(array).tobytes()
+
+
+def is_float(array: Any) -> bool:
+    """Whether elements are floating point (vectors and matrices included)."""
+    scalar = getattr(array.dtype, "_wp_scalar_type_", array.dtype)
+    return scalar in (wptypes.float32, wptypes.float64, wptypes.float16)
+
+
+def interval(array: Any) -> tuple[int, int]:
+    """The bytes [start, end) an array's elements may lie in."""
+    start = end = int(array.ptr)
+    for size, stride in zip(array.shape, array.strides):
+        if size == 0:
+            return start, start
+        reach = (size - 1) * stride
+        if reach >= 0:
+            end += reach
+        else:
+            start += reach
+    return start, end + wptypes.type_size_in_bytes(array.dtype)
+
+
+def view_key(array: Any) -> tuple:
+    return (int(array.ptr), tuple(array.shape), tuple(array.strides), id(array.dtype))
+
+
+def element_size(array: Any) -> int:
+    return int(wptypes.type_size_in_bytes(array.dtype))

@@ -1,0 +1,265 @@
+"""Children that go on from an episode's start: to its objective, or to its consumed gradient."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from . import arrays
+from .forks import Reporter
+from .hooks import Event, Observer
+from .scout import Episode, adopt_manual_gradients, manual_seeds, note_chain
+
+
+def objective_of(event: Event, baseline: dict[int, Any] | None, chain: set[int]) -> float | None:
+    """What a backward call descends on, at this moment; None if the event is no backward.
+
+    The loss where one is given; otherwise the inner product of the seeded arrays with the
+    seeds of the unperturbed run (``baseline``), so that the seed itself is held fixed.
+    """
+    if event.kind == "backward":
+        loss = event.details.get("loss")
+        if arrays.is_array(loss):
+            return float(np.sum(arrays.values(loss)))
+        seeds = baseline if baseline is not None else seeds_of(event, chain)
+        seeded = _seedable(event)
+        return float(sum(np.sum(arrays.values(seeded[i]) * seed) for i, seed in seeds.items() if i in seeded))
+    if event.kind == "adjoint":
+        pairs = manual_seeds(event, chain)
+        if not pairs:
+            return None
+        seeds = baseline if baseline is not None else seeds_of(event, chain)
+        return float(
+            sum(np.sum(arrays.values(value) * seeds[i]) for i, (value, _) in enumerate(pairs) if i in seeds)
+        )
+    return None
+
+
+def seeds_of(event: Event, chain: set[int]) -> dict[int, Any]:
+    """The seeds of a backward call, by position among the arrays that may be seeded."""
+    if event.kind == "adjoint":
+        return {i: arrays.values(seed) for i, (_, seed) in enumerate(manual_seeds(event, chain))}
+    if event.details.get("loss") is not None:
+        return {}
+    grads = event.details.get("grads")
+    if grads:
+        return {i: arrays.values(g) for i, g in enumerate(grads.values()) if arrays.is_array(g)}
+    seeds = {}
+    for i, array in _seedable(event).items():
+        gradient = array.grad
+        if gradient is not None and written_by_user(gradient):
+            value = arrays.values(gradient)
+            if np.any(value):
+                seeds[i] = value
+    return seeds
+
+
+def written_by_user(gradient: Any) -> bool:
+    """Whether anything but a backward pass wrote this gradient since the last backward call."""
+    base = arrays.root(gradient)
+    return getattr(base, "_warplint_resets", 0) > getattr(base, "_warplint_resets_seen", 0)
+
+
+def _seedable(event: Event) -> dict[int, Any]:
+    grads = event.details.get("grads")
+    if grads:
+        return dict(enumerate(grads.keys()))
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    tape = event.details.get("tape")
+    for launch in tape.launches if tape is not None else ():
+        if callable(launch):
+            continue
+        for _, array in arrays.walk([*launch[3], *launch[4]]):
+            if array.grad is not None and id(array) not in seen:
+                seen.add(id(array))
+                found[len(found)] = array
+    return found
+
+
+def seen_resets(event: Event) -> None:
+    """After a backward call: what was written to gradients until now is no longer a seed."""
+    if event.kind != "backward":
+        return
+    for array in _seedable(event).values():
+        if array.grad is not None:
+            base = arrays.root(array.grad)
+            base._warplint_resets_seen = getattr(base, "_warplint_resets", 0)
+
+
+class ObjectiveChild(Observer):
+    """Runs on to the episode's last backward call, reports the objective, and leaves."""
+
+    def __init__(
+        self, episode: Episode, reporter: Reporter, seeds: list[dict[int, Any]], needed: int
+    ) -> None:
+        self.episode = episode
+        self.reporter = reporter
+        self.seeds = seeds
+        self.needed = needed
+        self.values: list[float] = []
+        self.chain: set[int] = set()
+
+    def before(self, event: Event) -> None:
+        if event.kind == "launch":
+            self.chain.clear()
+        if event.kind in ("backward", "adjoint"):
+            index = len(self.values)
+            baseline = self.seeds[index] if index < len(self.seeds) else None
+            if event.kind == "backward" and event.details.get("loss") is not None:
+                baseline = None
+            value = objective_of(event, baseline, self.chain)
+            if value is not None:
+                self.values.append(value)
+                if len(self.values) >= self.needed:
+                    self.reporter.leave({"objective": float(np.sum(self.values)), "complete": True})
+        elif event.name == self.episode.next_start:
+            self.finished(None)
+
+    def after(self, event: Event) -> None:
+        if event.kind == "adjoint":
+            note_chain(event, self.chain)
+        seen_resets(event)
+
+    def finished(self, error: BaseException | None) -> None:
+        text = f"{type(error).__name__}: {error}" if error is not None else None
+        self.reporter.leave({"objective": float("nan"), "complete": False, "error": text})
+
+
+class GradientChild(Observer):
+    """Runs on and collects what user code reads of the parameter's gradient.
+
+    ``until_next`` goes on to the next version of the parameter and reports its content too;
+    ``copies`` hands the user copies of the gradient instead of live views.
+    """
+
+    def __init__(
+        self,
+        episode: Episode,
+        parameter: Any,
+        reporter: Reporter,
+        *,
+        until_next: bool = False,
+        copies: bool = False,
+        extra: Callable[[], Any] | None = None,
+        next_parameter: Callable[[], Any] | None = None,
+    ) -> None:
+        self.episode = episode
+        self.parameter = parameter
+        self.reporter = reporter
+        self.until_next = until_next
+        self.copies = copies
+        self.extra = extra
+        self.next_parameter = next_parameter
+        self.reads: list[tuple[int, int, Any]] = []
+        self.objectives: list[float] = []
+        self.seeds: list[dict[int, Any]] = []
+        self.resolution = 0.0
+        self.late: Any = None
+        self.gradient: Any = None
+        self.chain: set[int] = set()
+        self.last_read = episode.reads[-1].name if episode.reads else None
+
+    def before(self, event: Event) -> None:
+        if event.name == self.episode.next_start and self.reads:
+            self.leave(True)
+        if event.kind == "launch":
+            self.chain.clear()
+        if event.kind in ("backward", "adjoint"):
+            if event.kind == "adjoint":
+                adopt_manual_gradients(event)
+            seeds = seeds_of(event, self.chain)
+            value = objective_of(event, None, self.chain)
+            if value is not None:
+                self.objectives.append(value)
+                self.seeds.append(seeds)
+                self.resolution = max(self.resolution, _resolution(event))
+            return
+        for array in touched(event):
+            owner = arrays.gradient_owner(array)
+            if owner is self.parameter and reads_array(event, array):
+                self.collect(array)
+        if self.until_next and self.gradient is not None and event.kind != "read":
+            for array in touched(event):
+                if arrays.root(array) is self.parameter:
+                    self.late = arrays.values(arrays.root(self.gradient))
+        if event.name == self.last_read and self.reads and not self.until_next:
+            self.leave(True)
+
+    def after(self, event: Event) -> None:
+        if event.kind == "adjoint":
+            note_chain(event, self.chain)
+        seen_resets(event)
+
+    def collect(self, array: Any) -> None:
+        base = arrays.root(array)
+        self.gradient = base
+        resets = getattr(base, "_warplint_resets", 0)
+        self.reads.append((len(self.objectives), resets, arrays.values(base)))
+
+    def read_result(self, event: Event, result: Any) -> Any:
+        if self.copies and arrays.gradient_owner(event.target) is self.parameter:
+            return np.array(result)
+        return result
+
+    def consumed(self) -> Any:
+        """The gradient the optimizer got: reads across resets add up, later reads replace."""
+        total: Any = None
+        current: Any = None
+        last = (-1, -1)
+        for backwards, resets, value in self.reads:
+            if current is not None and backwards != last[0] and resets != last[1]:
+                total = current if total is None else total + current
+            current = value
+            last = (backwards, resets)
+        if current is None:
+            return None
+        return current if total is None else total + current
+
+    def finished(self, error: BaseException | None) -> None:
+        self.leave(False, f"{type(error).__name__}: {error}" if error is not None else None)
+
+    def leave(self, complete: bool, error: str | None = None) -> None:
+        following = self.next_parameter() if self.next_parameter is not None else None
+        self.reporter.leave(
+            {
+                "gradient": self.consumed(),
+                "late": self.late,
+                "next": arrays.content(following) if following is not None else None,
+                "objectives": self.objectives,
+                "seeds": self.seeds,
+                "resolution": self.resolution,
+                "complete": complete,
+                "error": error,
+                "extra": self.extra() if self.extra is not None else None,
+            }
+        )
+
+
+def _resolution(event: Event) -> float:
+    """Relative spacing of the numbers the objective is made of."""
+    loss = event.details.get("loss")
+    candidates = (
+        [loss] if arrays.is_array(loss) else [a for _, a in event.arrays] or list(_seedable(event).values())
+    )
+    kinds = [arrays.memory(a).dtype for a in candidates if arrays.is_array(a) and arrays.is_float(a)]
+    return max((float(np.finfo(k).eps) for k in kinds), default=float(np.finfo(np.float32).eps))
+
+
+def touched(event: Event) -> list[Any]:
+    """Every array an event was handed."""
+    found = [a for _, a in event.arrays]
+    for array in (event.target, event.source):
+        if arrays.is_array(array):
+            found.append(array)
+    return found
+
+
+def reads_array(event: Event, array: Any) -> bool:
+    """Whether the event reads ``array`` (rather than only overwriting it)."""
+    if event.kind in ("zero", "fill"):
+        return False
+    if event.kind in ("copy", "assign"):
+        return array is event.source
+    return event.kind in ("launch", "read", "export")

@@ -1,0 +1,393 @@
+"""Warp's operations as a stream of numbered events with call sites.
+
+An event is named by (file, line, kind, occurrence): the n-th time this line did this. A
+deterministic program names its events alike in every run and fork, which is what makes
+"perturb there, stop here" possible; a perturbation may add or drop events elsewhere without
+moving the names.
+
+What each hook sees is Warp's own structure (measured on 1.13 to 1.19): ``warp.launch`` and
+``context.launch`` are one object under two names, copies come through ``context.copy``, and
+everything else through methods of ``warp.array`` and ``Tape``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, Callable
+
+import warp
+from warp._src import context
+from warp._src import types as wptypes
+
+from . import arrays
+from .sites import Sites
+
+
+class Event:
+    """One operation of the user's program.
+
+    ``arrays`` are (label, array) pairs of everything handed in; ``target`` is the array
+    written (copy, assign, zero, fill) or read (read), ``source`` the array copied from.
+    """
+
+    __slots__ = ("arrays", "details", "kind", "name", "recorded", "source", "stack", "tape", "target")
+
+    def __init__(self, kind: str, stack: tuple) -> None:
+        self.kind = kind
+        self.stack = stack
+        self.name: tuple = ()
+        self.arrays: list[tuple[str, Any]] = []
+        self.target: Any = None
+        self.source: Any = None
+        self.tape: Any = None
+        self.recorded = False
+        self.details: dict[str, Any] = {}
+
+
+class Observer:
+    """Sees every event before and after it happens; the base class sees nothing."""
+
+    def before(self, event: Event) -> None: ...
+
+    def after(self, event: Event) -> None: ...
+
+    def born(self, array: Any) -> None: ...
+
+    def around_adjoint(self, call: dict[str, Any], run: Callable[[], Any]) -> Any:
+        """Runs one adjoint launch of a tape's backward pass."""
+        return run()
+
+    def read_result(self, event: Event, result: Any) -> Any:
+        """May replace what a host read hands to the user (a copy instead of a live view)."""
+        return result
+
+    def finished(self, error: BaseException | None) -> None:
+        """The program ended (or raised)."""
+
+
+class Stream:
+    """The numbered events of this process and who observes them."""
+
+    def __init__(self, sites: Sites) -> None:
+        self.sites = sites
+        self.births = arrays.Births()
+        self.observer: Observer = Observer()
+        self.depth = 0
+        self.in_backward = False
+        self.total = 0
+        self.counts: dict[tuple, int] = {}
+        self.sessions: dict[int, int] = {}
+        self.forced_gradients: frozenset = frozenset()
+        self.graph_replays = 0
+        self.allocating = 0
+
+    def event(self, kind: str) -> Event:
+        stack = self.sites.stack(3)
+        event = Event(kind, stack)
+        file, line = stack[0][:2] if stack else ("?", 0)
+        key = (file, line, kind)
+        occurrence = self.counts.get(key, 0)
+        self.counts[key] = occurrence + 1
+        event.name = (*key, occurrence)
+        event.tape = context.runtime.tape
+        self.total += 1
+        return event
+
+    def run(self, event: Event, call: Callable[[], Any]) -> Any:
+        self.observer.before(event)
+        self.depth += 1
+        try:
+            result = call()
+        finally:
+            self.depth -= 1
+        self.observer.after(event)
+        return result
+
+
+def install(sites: Sites) -> Stream:
+    """Patches Warp in this process and returns the stream; call before user code imports it."""
+    stream = Stream(sites)
+    arrays.RAW_INTERFACE = wptypes.array.__array_interface__.fget
+    _hook_births(stream)
+    _hook_launch(stream)
+    _hook_copy(stream)
+    _hook_array_methods(stream)
+    _hook_tape(stream)
+    _hook_graphs(stream)
+    return stream
+
+
+def _replace_everywhere(original: Any, replacement: Any, name: str) -> None:
+    for module in (warp, context):
+        if getattr(module, name, None) is original:
+            setattr(module, name, replacement)
+
+
+# -- births ------------------------------------------------------------------------------
+
+
+def _hook_births(stream: Stream) -> None:
+    array = wptypes.array
+    initialise = array.__init__
+
+    @functools.wraps(initialise)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        initialise(self, *args, **kwargs)
+        if self.device is None or stream.allocating:  # an annotation; a gradient of another array
+            return
+        if kwargs.get("ptr") is not None:
+            self._warplint_alias = True  # memory of another owner, until a view base is set
+        record = stream.births.add(self, sites.stack(2))
+        if stream.forced_gradients and not self.requires_grad and record.family in stream.forced_gradients:
+            self.requires_grad = True
+        stream.observer.born(self)
+
+    sites = stream.sites
+    array.__init__ = __init__
+
+    allocate = array._alloc_grad
+
+    @functools.wraps(allocate)
+    def _alloc_grad(self: Any) -> None:
+        stream.allocating += 1
+        try:
+            allocate(self)
+        finally:
+            stream.allocating -= 1
+        arrays.adopt_gradient(self, self._grad)
+
+    array._alloc_grad = _alloc_grad
+
+    prop = array.grad
+
+    def set_grad(self: Any, gradient: Any) -> None:
+        prop.fset(self, gradient)
+        arrays.adopt_gradient(self, gradient)
+
+    array.grad = property(prop.fget, set_grad, prop.fdel, prop.__doc__)
+
+
+# -- launches ----------------------------------------------------------------------------
+
+
+def _hook_launch(stream: Stream) -> None:
+    original = context.launch
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def launch(*args: Any, **kwargs: Any) -> Any:
+        if stream.depth:
+            if stream.in_backward and kwargs.get("adjoint"):
+                return stream.observer.around_adjoint(kwargs, lambda: original(*args, **kwargs))
+            return original(*args, **kwargs)
+        try:
+            call = signature.bind(*args, **kwargs)
+        except TypeError:
+            return original(*args, **kwargs)
+        call.apply_defaults()
+        given = call.arguments
+        if given.get("record_cmd") or not isinstance(given["kernel"], context.Kernel):
+            return original(*args, **kwargs)
+        adjoint = bool(given["adjoint"])
+        event = stream.event("adjoint" if adjoint else "launch")
+        tape = event.tape
+        event.arrays = arrays.arguments(given["kernel"], given["inputs"], given["outputs"])
+        event.recorded = tape is not None and bool(given["record_tape"]) and not adjoint
+        event.details = {
+            "kernel": given["kernel"].key,
+            "kernel_file": stream.sites.name(given["kernel"].adj.filename) or given["kernel"].adj.filename,
+            "kernel_line": given["kernel"].adj.fun_lineno,
+            "inputs": given["inputs"],
+            "outputs": given["outputs"],
+        }
+        if adjoint:
+            event.details["adj_inputs"] = given["adj_inputs"]
+            event.details["adj_outputs"] = given["adj_outputs"]
+        before = len(tape.launches) if event.recorded else 0
+        result = stream.run(event, lambda: original(*args, **kwargs))
+        if event.recorded and len(tape.launches) > before:
+            _name_the_caller(tape.launches[-1], event)
+        return result
+
+    _replace_everywhere(original, launch, "launch")
+
+    command = getattr(context, "Launch", None)
+    if command is not None:
+        run_command = command.launch
+
+        @functools.wraps(run_command)
+        def launch_command(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if stream.depth:
+                return run_command(self, *args, **kwargs)
+            event = stream.event("launch")
+            values = list(getattr(self, "fwd_args", None) or ())
+            event.arrays = arrays.arguments(self.kernel, values, ())
+            event.details = {"kernel": self.kernel.key, "kernel_file": "", "kernel_line": 0}
+            event.details["inputs"], event.details["outputs"] = values, ()
+            return stream.run(event, lambda: run_command(self, *args, **kwargs))
+
+        command.launch = launch_command
+
+
+def _name_the_caller(record: Any, event: Event) -> None:
+    # Warp notes the direct caller, which is the hook: put the user's line back.
+    metadata = record[7] if isinstance(record, list) and len(record) > 7 else None
+    if isinstance(metadata, dict) and event.stack and "caller" in metadata:
+        file, line, function = event.stack[0]
+        metadata["caller"] = {"file": file, "lineno": line, "func": function}
+
+
+# -- copies and array methods ------------------------------------------------------------
+
+
+def _hook_copy(stream: Stream) -> None:
+    original = context.copy
+
+    @functools.wraps(original)
+    def copy(dest: Any, src: Any, *args: Any, **kwargs: Any) -> Any:
+        if stream.depth or not (wptypes.is_array(dest) and wptypes.is_array(src)):
+            return original(dest, src, *args, **kwargs)
+        event = stream.event("copy")
+        _describe_copy(event, dest, src)
+        return stream.run(event, lambda: original(dest, src, *args, **kwargs))
+
+    _replace_everywhere(original, copy, "copy")
+
+
+def _describe_copy(event: Event, dest: Any, src: Any) -> None:
+    event.target, event.source = dest, src
+    event.recorded = (
+        event.tape is not None
+        and getattr(dest, "grad", None) is not None
+        and getattr(src, "grad", None) is not None
+    )
+
+
+def _hook_array_methods(stream: Stream) -> None:
+    array = wptypes.array
+
+    def wrap_write(name: str, kind: str) -> None:
+        original = getattr(array, name)
+
+        @functools.wraps(original)
+        def write(self: Any, *args: Any, **kwargs: Any) -> Any:
+            base = arrays.root(self)
+            base._warplint_resets = getattr(base, "_warplint_resets", 0) + 1
+            if stream.depth:
+                return original(self, *args, **kwargs)
+            event = stream.event(kind)
+            event.target = self
+            if kind == "assign" and args and wptypes.is_array(args[0]):
+                _describe_copy(event, self, args[0])
+            return stream.run(event, lambda: original(self, *args, **kwargs))
+
+        setattr(array, name, write)
+
+    wrap_write("zero_", "zero")
+    wrap_write("fill_", "fill")
+    wrap_write("assign", "assign")
+
+    numpy_method = array.numpy
+
+    @functools.wraps(numpy_method)
+    def numpy(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if stream.depth:
+            return numpy_method(self, *args, **kwargs)
+        event = stream.event("read")
+        event.target = self
+        result = stream.run(event, lambda: numpy_method(self, *args, **kwargs))
+        return stream.observer.read_result(event, result)
+
+    array.numpy = numpy
+
+    def interface(self: Any) -> Any:
+        if stream.depth or self.device is None:
+            return arrays.RAW_INTERFACE(self)
+        event = stream.event("read")
+        event.target = self
+        return stream.run(event, lambda: arrays.RAW_INTERFACE(self))
+
+    array.__array_interface__ = property(interface)
+
+    for module, name in ((warp, "to_torch"), (warp, "to_jax"), (warp, "to_dlpack"), (warp, "to_paddle")):
+        original = getattr(module, name, None)
+        if original is not None:
+            setattr(module, name, _export(stream, original))
+
+
+def _export(stream: Stream, original: Any) -> Any:
+    @functools.wraps(original)
+    def export(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if stream.depth or not arrays.is_array(a):
+            return original(a, *args, **kwargs)
+        event = stream.event("export")
+        event.target = a
+        return stream.run(event, lambda: original(a, *args, **kwargs))
+
+    return export
+
+
+# -- tapes -------------------------------------------------------------------------------
+
+
+def _hook_tape(stream: Stream) -> None:
+    tape_class = warp.Tape
+
+    def wrap(name: str, kind: str) -> None:
+        original = getattr(tape_class, name)
+
+        @functools.wraps(original)
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if stream.depth:
+                return original(self, *args, **kwargs)
+            event = stream.event(kind)
+            event.details["tape"] = self
+            if kind == "tape-enter":
+                # launches recorded in an earlier session of a tape stay on it until reset()
+                self._warplint_session = getattr(self, "_warplint_session", 0) + 1
+            return stream.run(event, lambda: original(self, *args, **kwargs))
+
+        setattr(tape_class, name, method)
+
+    wrap("__enter__", "tape-enter")
+    wrap("__exit__", "tape-exit")
+    wrap("zero", "tape-zero")
+    wrap("reset", "tape-reset")
+
+    original = tape_class.backward
+
+    @functools.wraps(original)
+    def backward(self: Any, loss: Any = None, grads: Any = None) -> Any:
+        if stream.depth:
+            return original(self, loss, grads)
+        event = stream.event("backward")
+        event.details.update(tape=self, loss=loss, grads=grads)
+
+        def call() -> Any:
+            stream.in_backward = True
+            try:
+                return original(self, loss, grads)
+            finally:
+                stream.in_backward = False
+
+        return stream.run(event, call)
+
+    tape_class.backward = backward
+
+
+# -- graph capture -----------------------------------------------------------------------
+
+
+def _hook_graphs(stream: Stream) -> None:
+    original = getattr(context, "capture_launch", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def capture_launch(*args: Any, **kwargs: Any) -> Any:
+        # A replay runs no hook at all, so nothing it does can be seen; it is counted and reported.
+        stream.graph_replays += 1
+        return original(*args, **kwargs)
+
+    _replace_everywhere(original, capture_launch, "capture_launch")

@@ -1,0 +1,359 @@
+"""Directions and steps at an episode's start, in forks of the very process that runs the program."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import arrays, judge
+from .episodes import GradientChild, ObjectiveChild
+from .forks import BecomeChild, ChildFailure, Reporter, fork
+from .hooks import Event, Observer, Stream
+from .scout import Episode
+
+SCALE_FLOOR = 1.0e-2
+"""Scale of a parameter that is zero."""
+SPACING = 1.0e-6
+"""Spacing of the noise estimate's evaluations, relative to the parameter's scale."""
+MAX_BASE_DEVIATION = 1.0e-12
+
+
+class Unmeasurable(Exception):
+    """This episode cannot be measured; the text is the reason."""
+
+
+@dataclass
+class Direction:
+    """A direction in parameter space, reproducible from its name and the consumed gradient."""
+
+    name: str
+    vector: Any
+
+
+@dataclass
+class Measured:
+    """All that was measured at one episode of one parameter."""
+
+    episode: Episode
+    iteration: int
+    start: Any = None
+    """The parameter's content at the episode's start (float64)."""
+    gradient: Any = None
+    checks: list[tuple[str, judge.Judgement]] = field(default_factory=list)
+    vectors: dict[str, Any] = field(default_factory=dict)
+    objective: float = float("nan")
+    backwards: int = 0
+    forward_passes: int = 0
+    sigma: float = 0.0
+    scale: float = 1.0
+    problem: str | None = None
+    stale_view: bool = False
+    adjoint_noise: float = 0.0
+    child_seconds: float = 0.0
+
+    @property
+    def outcome(self) -> str:
+        """``differs`` if any direction does, ``agrees`` if one does and none differs."""
+        if self.problem:
+            return "inconclusive: " + self.problem
+        outcomes = [c.outcome for _, c in self.checks]
+        if judge.DIFFERS in outcomes:
+            return judge.DIFFERS
+        weak = [o for o in outcomes if o != judge.AGREES]
+        if judge.AGREES in outcomes and self._strong_enough():
+            return judge.AGREES
+        return weak[0] if weak else "inconclusive: nothing was compared"
+
+    def _strong_enough(self) -> bool:
+        """At least one agreeing direction, and the weak ones are weak for want of signal only."""
+        strongest = max((c.signal for _, c in self.checks if c.outcome == judge.AGREES), default=0.0)
+        for _, check in self.checks:
+            if check.outcome != judge.AGREES and "kink" not in check.outcome:
+                if check.signal > strongest and check.uncertainty > judge.POWER * check.signal:
+                    return False
+        return True
+
+
+def directions(gradient: Any, seed: int, *, brief: bool) -> list[Direction]:
+    """What is compared: the consumed gradient, random signs, single coordinates, the zero part.
+
+    A gradient along itself hides errors orthogonal to it, and half of the coordinates cut can
+    hide from a few random directions: so the coordinates whose adjoint is exactly zero get a
+    direction of their own.
+    """
+    shape = gradient.shape
+    clean = np.where(np.isfinite(gradient), gradient, 0.0)
+    peak = float(np.max(np.abs(clean))) if clean.size else 0.0
+    rng = np.random.Generator(np.random.PCG64(seed))
+    found: list[Direction] = []
+    if peak > 0.0:
+        found.append(Direction("gradient", clean / peak))
+    signs = rng.choice(np.array([-1.0, 1.0]), size=shape)
+    if clean.size > 1 or peak == 0.0:
+        found.append(Direction("random signs 1", signs))
+    if brief:
+        return found[:2]
+    if clean.size > 2:
+        found.append(Direction("random signs 2", rng.choice(np.array([-1.0, 1.0]), size=shape)))
+    flat = np.abs(clean).ravel()
+    if clean.size > 1 and peak > 0.0:
+        found.append(_coordinate(int(np.argmax(flat)), shape))
+    zeros = np.isfinite(gradient) & (gradient == 0.0)
+    if clean.size > 1 and 0 < int(zeros.sum()) < clean.size:
+        found.append(Direction("coordinates with zero adjoint", np.where(zeros, signs, 0.0)))
+    if clean.size > 3:
+        found.append(_coordinate(int(rng.integers(clean.size)), shape))
+    unique: dict[str, Direction] = {d.name: d for d in found}
+    return list(unique.values())
+
+
+def _coordinate(index: int, shape: tuple) -> Direction:
+    vector = np.zeros(int(np.prod(shape)))
+    vector[index] = 1.0
+    position = tuple(int(i) for i in np.unravel_index(index, shape))
+    text = ", ".join(map(str, position))
+    return Direction(f"coordinate [{text}]", vector.reshape(shape))
+
+
+class Trunk(Observer):
+    """Runs the program unperturbed and stops at each episode's start to measure there."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        reporter: Reporter,
+        targets: list[tuple[Episode, int, bool]],
+        deadline: float,
+        progress: Any,
+    ) -> None:
+        self.stream = stream
+        self.reporter = reporter
+        self.targets = {(e.start, e.serial): (e, iteration, brief) for e, iteration, brief in targets}
+        self.deadline = deadline
+        self.progress = progress
+        self.results: list[Measured] = []
+        self._next: Observer | None = None
+
+    def before(self, event: Event) -> None:
+        for key in [k for k in self.targets if k[0] == event.name]:
+            episode, iteration, brief = self.targets.pop(key)
+            # Once a parameter is known to be wrong, a further iteration only tells how it grows.
+            known = [r for r in self.results if r.episode.family == episode.family]
+            brief = brief or any(r.outcome == judge.DIFFERS for r in known)
+            try:
+                self.results.append(self.measure(episode, iteration, brief))
+            except BecomeChild as child:
+                observer = self.make_child(child.reporter)
+                self.stream.observer = observer
+                observer.before(event)
+                return
+            self.progress(len(self.results), len(self.results) + len(self.targets))
+        if not self.targets:
+            self.reporter.leave(self.results)
+
+    def finished(self, error: BaseException | None) -> None:
+        self.reporter.leave(self.results)
+
+    # -- children ------------------------------------------------------------------------
+
+    def make_child(self, reporter: Reporter) -> Observer:
+        make = self._make
+        return make(reporter)
+
+    def spawn(self, make: Any, deadline: float) -> Any:
+        self._make = make
+        return fork(deadline)
+
+    # -- one episode ---------------------------------------------------------------------
+
+    def measure(self, episode: Episode, iteration: int, brief: bool) -> Measured:
+        result = Measured(episode, iteration)
+        try:
+            self._measure(result, brief)
+        except Unmeasurable as reason:
+            result.problem = str(reason)
+        return result
+
+    def _measure(self, result: Measured, brief: bool) -> None:
+        episode = result.episode
+        parameter = self.stream.births.live.get(episode.serial)
+        if parameter is None:
+            raise Unmeasurable(
+                "the parameter was not found again: the program's events are not deterministic"
+            )
+        memory = arrays.memory(parameter)
+        if memory.dtype.kind != "f":
+            raise Unmeasurable("the parameter is not made of floating-point numbers")
+        result.start = start = memory.astype(np.float64)
+
+        began = time.monotonic()
+        base = self.gradient_run(result, parameter)
+        result.child_seconds = time.monotonic() - began
+        patience = max(10.0, 30.0 * result.child_seconds)
+        twin = self.gradient_run(result, parameter)
+        gradient = self.compare_twins(result, base, twin, start.shape)
+        self.check_live_view(result, parameter, gradient)
+        gradient = result.gradient
+
+        needed = len(base["objectives"])
+        seeds = base["seeds"]
+        objective = float(np.sum(base["objectives"]))
+        result.objective, result.backwards = objective, needed
+        if not np.isfinite(objective):
+            raise Unmeasurable(f"the objective is {objective} at this iteration")
+        scale = float(np.sqrt(np.mean(start**2))) if start.size else 0.0
+        result.scale = scale = max(scale, SCALE_FLOOR) if np.isfinite(scale) else 1.0
+        resolution = base["resolution"]
+
+        def at(vector: Any, t: float) -> float:
+            def make(reporter: Reporter) -> Observer:
+                memory[...] = (start + t * vector).astype(memory.dtype)
+                return ObjectiveChild(episode, reporter, seeds, needed)
+
+            self.count(result)
+            try:
+                report = self.spawn(make, min(self.deadline, time.monotonic() + patience))
+            except ChildFailure as failure:
+                if "hung" in failure.reason and time.monotonic() >= self.deadline:
+                    raise Unmeasurable("the time limit was reached") from None
+                return float("nan")
+            return float(report["objective"])
+
+        def line_along(direction: Direction) -> judge.Line:
+            vector = direction.vector
+
+            def slope(t: float) -> float:
+                high = (start + t * vector).astype(memory.dtype).astype(np.float64)
+                low = (start - t * vector).astype(memory.dtype).astype(np.float64)
+                with np.errstate(all="ignore"):
+                    weighted = gradient * (high - low)
+                return float(np.sum(weighted)) / (2.0 * t)
+
+            finite = np.where(np.isfinite(gradient), gradient, 0.0)
+            return judge.Line(
+                at=lambda t: at(vector, t),
+                slope=slope,
+                scale=scale,
+                base=objective,
+                resolution=resolution,
+                adjoint_rounding=16.0 * resolution * float(np.sum(np.abs(finite * vector)))
+                + result.adjoint_noise,
+            )
+
+        chosen = directions(gradient, seed=1 + iteration_seed(episode), brief=brief)
+        first = line_along(chosen[0])
+        result.sigma = judge.measure_noise(first, SPACING * scale)
+        for number, direction in enumerate(chosen):
+            line = first if number == 0 else line_along(direction)
+            result.vectors[direction.name] = direction.vector
+            verdict = judge.judge(line, result.sigma, thorough=True)
+            if verdict.outcome == judge.DIFFERS and not result.stale_view and np.isfinite(verdict.ad):
+                verdict = self.doubt(result, parameter, start, direction, line, verdict)
+            result.checks.append((direction.name, verdict))
+            if sum(c.outcome == judge.DIFFERS for _, c in result.checks) >= 3:
+                break  # decided
+
+    def doubt(
+        self,
+        result: Measured,
+        parameter: Any,
+        start: Any,
+        direction: Direction,
+        line: judge.Line,
+        verdict: judge.Judgement,
+    ) -> judge.Judgement:
+        """Before a difference is believed: how far does autodiff itself move at nearby points?
+
+        The adjoint of a long float32 computation carries rounding of its own; what two
+        gradients a hair apart disagree by cannot be held against either.
+        """
+        if result.adjoint_noise == 0.0:
+            memory = arrays.memory(parameter)
+            slopes = []
+            for t in (-8.0 * SPACING * line.scale, 8.0 * SPACING * line.scale):
+
+                def prepare(t: float = t) -> None:
+                    memory[...] = (start + t * direction.vector).astype(memory.dtype)
+
+                report = self.gradient_run(result, parameter, prepare)
+                if report["gradient"] is not None:
+                    slopes.append(float(np.sum(report["gradient"].reshape(start.shape) * direction.vector)))
+            here = float(np.sum(result.gradient * direction.vector))
+            moved = [abs(s - here) for s in slopes if np.isfinite(s)]
+            result.adjoint_noise = max(moved, default=0.0)
+        if abs(verdict.ad - verdict.fd) <= verdict.uncertainty + 4.0 * result.adjoint_noise:
+            verdict.outcome = "inconclusive: the gradient itself is this uncertain in float32"
+        return verdict
+
+    def gradient_run(self, result: Measured, parameter: Any, prepare: Any = None, **options: Any) -> dict:
+        episode = result.episode
+
+        def make(reporter: Reporter) -> Observer:
+            if prepare is not None:
+                prepare()
+            return GradientChild(episode, parameter, reporter, **options)
+
+        self.count(result)
+        try:
+            return self.spawn(make, self.deadline)
+        except ChildFailure as failure:
+            raise Unmeasurable(f"an unperturbed fork of the program {failure.reason}") from None
+
+    def count(self, result: Measured) -> None:
+        result.forward_passes += 1
+        if time.monotonic() > self.deadline:
+            raise Unmeasurable("the time limit was reached")
+
+    def compare_twins(self, result: Measured, base: dict, twin: dict, shape: tuple) -> Any:
+        if base["gradient"] is None:
+            reason = base["error"] or "the gradient was not read again"
+            raise Unmeasurable(f"an unperturbed fork did not reach the gradient's use ({reason})")
+        if not base["objectives"]:
+            raise Unmeasurable("no backward call belongs to this gradient")
+        gradient = base["gradient"]
+        if gradient.size != int(np.prod(shape)):
+            raise Unmeasurable("the gradient's size is not the parameter's")
+        result.gradient = gradient = gradient.reshape(shape)
+        other = twin["gradient"]
+        if (
+            other is None
+            or base["objectives"] != twin["objectives"]
+            and not (np.allclose(base["objectives"], twin["objectives"], rtol=1e-6, atol=0.0, equal_nan=True))
+        ):
+            values = f"{sum(base['objectives'])!r} and {sum(twin['objectives'])!r}"
+            raise Unmeasurable(f"nondeterministic: two unperturbed runs gave the objectives {values}")
+        return gradient
+
+    def check_live_view(self, result: Measured, parameter: Any, gradient: Any) -> None:
+        """On the CPU ``grad.numpy()`` is a live view that a later ``tape.zero()`` empties.
+
+        How a view is used cannot be hooked; but if handing out copies changes the next
+        version of the parameter, the program used the view after it had changed.
+        """
+        episode = result.episode
+        if episode.next_start is None or not any(r.kind == "view" for r in episode.reads):
+            return
+        births = self.stream.births
+
+        def following() -> Any:
+            return births.live.get(episode.next_serial)
+
+        reports = [
+            self.gradient_run(result, parameter, until_next=True, copies=copies, next_parameter=following)
+            for copies in (False, True)
+        ]
+        plain, copied = reports
+        if plain["next"] is None or copied["next"] is None or plain["next"] == copied["next"]:
+            return
+        late = plain["late"]
+        if late is not None and late.size == gradient.size:
+            result.stale_view = True
+            result.gradient = late.reshape(gradient.shape)
+
+
+def iteration_seed(episode: Episode) -> int:
+    """A seed that is the same in every run: the episode's place in the event order."""
+    return episode.start_total

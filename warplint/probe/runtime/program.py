@@ -1,0 +1,74 @@
+"""Runs the user's file as ``__main__``, as it stands, with its own arguments and directory."""
+
+from __future__ import annotations
+
+import ast
+import importlib.machinery
+import os
+import runpy
+import sys
+from typing import Any, Mapping
+
+
+def run(path: str, arguments: list[str], directory: str) -> None:
+    """Executes the program; whatever it raises comes out."""
+    os.chdir(directory)
+    sys.argv = [path, *arguments]
+    # As ``python path`` does: the script's own directory comes first. (The runtime's parent
+    # was put there to import this package; it must not shadow a module of the user's.)
+    sys.path[0] = os.path.dirname(path)
+    runpy.run_path(path, run_name="__main__")
+
+
+def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
+    """Replaces module-level constants as their modules are imported.
+
+    ``overrides`` maps a module's name (``__main__`` or the script's stem for the program
+    itself) to names and the Python expressions that replace the assigned value.
+    """
+    if not overrides:
+        return
+    loader = importlib.machinery.SourceFileLoader
+    original_get = loader.get_code
+
+    def get_code(self: Any, fullname: str) -> Any:
+        wanted = overrides.get(fullname)
+        if not wanted:
+            return original_get(self, fullname)
+        source = self.get_data(self.path)
+        return compile(_substituted(source, wanted), self.path, "exec", dont_inherit=True)
+
+    loader.get_code = get_code  # type: ignore[method-assign]
+
+    original_run = runpy._get_code_from_file  # type: ignore[attr-defined]
+
+    def get_main(fname: Any, *rest: Any) -> Any:
+        path = fname if isinstance(fname, str) else os.fspath(fname)
+        stem = os.path.splitext(os.path.basename(path))[0]
+        wanted = {**overrides.get("__main__", {}), **overrides.get(stem, {})}
+        if not wanted:
+            return original_run(fname, *rest)
+        with open(path, "rb") as file:
+            tree = _substituted(file.read(), wanted)
+        code = compile(tree, path, "exec", dont_inherit=True)
+        result = original_run(fname, *rest)
+        return (code, path) if isinstance(result, tuple) else code
+
+    runpy._get_code_from_file = get_main  # type: ignore[attr-defined]
+
+
+def _substituted(source: bytes, wanted: Mapping[str, str]) -> ast.Module:
+    tree = ast.parse(source)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            target = node.target
+        else:
+            continue
+        if isinstance(target, ast.Name) and target.id in wanted:
+            value = ast.parse(wanted[target.id], mode="eval").body
+            for part in ast.walk(value):
+                ast.copy_location(part, node.value)  # type: ignore[arg-type]
+            node.value = value
+    return ast.fix_missing_locations(tree)

@@ -1,0 +1,376 @@
+"""The structure of a program: parameters, versions, episodes, consumed gradients, objectives.
+
+A *parameter* is an array whose gradient user code reads. Its content between two changes
+made off the tape is a *version*; the *episode* of a version goes from the first event that
+reads it to the next version's. What the optimizer consumed is the gradient's bytes at the
+moment user code read them; what it descends on is the sum of the scalars (or seeded inner
+products) handed to the backward calls before that read.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import arrays
+from .forks import Reporter
+from .hooks import Event, Observer, Stream
+
+HASH_LIMIT = 1 << 26
+"""Bytes above which an array's content is not compared for writes no hook sees."""
+
+
+@dataclass
+class Read:
+    """User code took the gradient: after how many backward calls, and since which reset."""
+
+    name: tuple
+    kind: str
+    backwards: int
+    reset: int
+
+
+@dataclass
+class Backward:
+    """A backward call (or the first launch of a manual adjoint chain)."""
+
+    name: tuple
+    stack: tuple
+    total: int
+    """Event number, to order it among the episode's events."""
+    loss: str | None
+    kind: str
+
+
+@dataclass
+class Episode:
+    """One version of one parameter, from its first read to the next version's."""
+
+    family: tuple
+    serial: tuple
+    start: tuple
+    """Name of the first event that reads the version: the place to perturb it."""
+    start_total: int
+    leaf: bool
+    """False when a recorded operation computed it: an intermediate, not a parameter."""
+    label: str
+    place: tuple
+    shape: tuple
+    dtype: str
+    reads: list[Read] = field(default_factory=list)
+    backwards: list[Backward] = field(default_factory=list)
+    next_start: tuple | None = None
+    next_serial: tuple | None = None
+    complete: bool = False
+
+
+@dataclass
+class Structure:
+    """What the scout saw."""
+
+    episodes: list[Episode] = field(default_factory=list)
+    backwards: int = 0
+    tapes: int = 0
+    adjoints: int = 0
+    events: int = 0
+    seconds: float = 0.0
+    ending: str = ""
+    error: str | None = None
+    graph_replays: int = 0
+    gradient_reads: int = 0
+    unread: list[str] = field(default_factory=list)
+
+
+class _Tracked:
+    """What is known of one root array's content."""
+
+    __slots__ = ("digest", "episode", "leaf", "touched")
+
+    def __init__(self) -> None:
+        self.touched = True
+        self.digest: int | None = None
+        self.leaf = True
+        self.episode: Episode | None = None
+
+
+class Scout(Observer):
+    """Watches a bounded number of iterations and reports the :class:`Structure`."""
+
+    def __init__(
+        self, stream: Stream, reporter: Reporter, *, seconds: float, events: int = 200_000, episodes: int = 4
+    ) -> None:
+        self.stream = stream
+        self.reporter = reporter
+        self.structure = Structure()
+        self.started = time.monotonic()
+        self.seconds = seconds
+        self.max_events = events
+        self.max_episodes = episodes
+        self.backwards: list[Backward] = []
+        self.chain_inputs: set[int] = set()
+        self.family_ordinals: dict[tuple, dict[int, int]] = {}
+        self.completed: dict[tuple, int] = {}
+
+    # -- bookkeeping ---------------------------------------------------------------------
+
+    def tracked(self, base: Any) -> _Tracked:
+        state = getattr(base, "_warplint_scout", None)
+        if state is None:
+            state = _Tracked()
+            base._warplint_scout = state
+        return state
+
+    def digest(self, base: Any) -> int | None:
+        if base.size * arrays.element_size(base) > HASH_LIMIT:
+            return None
+        return hash(arrays.content(base))
+
+    def begin_if_new(self, base: Any, event: Event) -> None:
+        """Starts an episode if ``base`` was changed off the tape since it was last read."""
+        state = self.tracked(base)
+        if not state.touched:
+            digest = self.digest(base)
+            if digest == state.digest:
+                return
+            state.leaf = True  # written where no hook sees (a numpy or torch view)
+        else:
+            digest = self.digest(base)
+        state.touched = False
+        state.digest = digest
+        birth = arrays.birth(base)
+        if birth is None:
+            return
+        sites = self.stream.sites
+        label = sites.label(birth.stack) or f"array of {birth.dtype}"
+        previous = state.episode
+        episode = Episode(
+            family=birth.family,
+            serial=birth.serial,
+            start=event.name,
+            start_total=self.stream.total,
+            leaf=state.leaf,
+            label=label,
+            place=birth.stack[0][:2] if birth.stack else ("?", 0),
+            shape=birth.shape,
+            dtype=birth.dtype,
+        )
+        state.episode = episode
+        if previous is not None:
+            self.finish(previous, episode)
+
+    def finish(self, episode: Episode, following: Episode | None) -> None:
+        """Files an episode whose gradient was read."""
+        if not episode.reads:
+            return
+        if following is not None:
+            episode.next_start = following.start
+            episode.next_serial = following.serial
+            episode.complete = True
+            self.completed[episode.family] = self.completed.get(episode.family, 0) + 1
+
+    def note_read(self, gradient: Any, event: Event, kind: str) -> None:
+        owner = arrays.gradient_owner(gradient)
+        if owner is None:
+            return
+        self.structure.gradient_reads += 1
+        state = self.tracked(owner)
+        episode = state.episode
+        if episode is None:
+            return
+        resets = getattr(arrays.root(gradient), "_warplint_resets", 0)
+        since = [b for b in self.backwards if b.total >= episode.start_total]
+        episode.backwards = since
+        if not episode.reads:
+            self.structure.episodes.append(episode)
+        episode.reads.append(Read(event.name, kind, len(since), resets))
+
+    def float_roots(self, event: Event) -> list[Any]:
+        found = {}
+        for _, array in event.arrays:
+            if arrays.is_float(array):
+                base = arrays.root(array)
+                found[id(base)] = base
+        return list(found.values())
+
+    # -- events --------------------------------------------------------------------------
+
+    def before(self, event: Event) -> None:
+        handler = getattr(self, "before_" + event.kind.replace("-", "_"), None)
+        if handler is not None:
+            handler(event)
+
+    def after(self, event: Event) -> None:
+        handler = getattr(self, "after_" + event.kind.replace("-", "_"), None)
+        if handler is not None:
+            handler(event)
+        if (
+            self.stream.total > self.max_events
+            or time.monotonic() - self.started > self.seconds
+            or any(n >= self.max_episodes for n in self.completed.values())
+        ):
+            self.leave("stopped", None)
+
+    def before_launch(self, event: Event) -> None:
+        self.chain_inputs.clear()
+        gradients = [a for _, a in event.arrays if arrays.gradient_owner(a) is not None]
+        owned = {id(arrays.gradient_owner(g)) for g in gradients}
+        for base in self.float_roots(event):
+            if arrays.gradient_owner(base) is not None:
+                continue
+            if id(base) in owned and not event.recorded:
+                continue  # parameter and gradient together, off the tape: the update itself
+            self.begin_if_new(base, event)
+        for gradient in gradients:
+            self.note_read(gradient, event, "launch")
+        event.details["digests"] = {id(b): self.digest(b) for b in self.float_roots(event)}
+
+    def after_launch(self, event: Event) -> None:
+        before = event.details.pop("digests", {})
+        updated = {
+            id(owner)
+            for _, a in event.arrays
+            for owner in [arrays.gradient_owner(a)]
+            if owner is not None and not event.recorded
+        }
+        for base in self.float_roots(event):
+            if arrays.gradient_owner(base) is not None:
+                continue
+            digest = self.digest(base)
+            changed = digest is None or digest != before.get(id(base))
+            state = self.tracked(base)
+            if event.recorded:
+                if changed:
+                    state.leaf = False
+                state.digest = digest
+            elif changed or id(base) in updated:
+                self.touch(base)
+
+    def touch(self, base: Any) -> None:
+        state = self.tracked(base)
+        state.touched = True
+        state.leaf = True
+
+    def before_copy(self, event: Event) -> None:
+        source, target = arrays.root(event.source), arrays.root(event.target)
+        if arrays.gradient_owner(source) is not None:
+            self.note_read(source, event, "copy")
+        elif arrays.is_array(source) and arrays.is_float(source):
+            self.begin_if_new(source, event)
+        del target
+
+    def after_copy(self, event: Event) -> None:
+        base = arrays.root(event.target)
+        if arrays.gradient_owner(base) is not None or not arrays.is_array(base):
+            return
+        if event.recorded:
+            state = self.tracked(base)
+            state.leaf = False
+            state.touched = False
+            state.digest = self.digest(base)
+        else:
+            self.touch(base)
+
+    def before_assign(self, event: Event) -> None:
+        if event.source is not None:
+            self.before_copy(event)
+
+    def after_assign(self, event: Event) -> None:
+        if event.source is not None:
+            self.after_copy(event)
+        elif arrays.gradient_owner(event.target) is None:
+            self.touch(arrays.root(event.target))
+
+    def after_zero(self, event: Event) -> None:
+        if arrays.gradient_owner(event.target) is None:
+            self.touch(arrays.root(event.target))
+
+    after_fill = after_zero
+
+    def before_read(self, event: Event) -> None:
+        target = event.target
+        if not arrays.is_array(target) or not target.ptr:
+            return
+        if arrays.gradient_owner(target) is not None:
+            self.note_read(target, event, "view" if event.kind == "read" else "export")
+        elif arrays.is_float(target):
+            self.begin_if_new(arrays.root(target), event)
+
+    before_export = before_read
+
+    def before_tape_enter(self, event: Event) -> None:
+        self.structure.tapes += 1
+
+    def before_backward(self, event: Event) -> None:
+        self.structure.backwards += 1
+        loss = event.details.get("loss")
+        label = None
+        if arrays.is_array(loss):
+            born = arrays.birth(arrays.root(loss))
+            if born is not None and born.stack:
+                file, line = born.stack[0][:2]
+                label = f"{self.stream.sites.label(born.stack) or 'loss'} ({file}:{line})"
+        self.backwards.append(
+            Backward(
+                event.name, event.stack, self.stream.total, label, "loss" if loss is not None else "seeds"
+            )
+        )
+
+    def before_adjoint(self, event: Event) -> None:
+        """A manual adjoint launch: its seeds open a backward, its adj_inputs are gradients."""
+        self.structure.adjoints += 1
+        adopt_manual_gradients(event)
+        if not manual_seeds(event, self.chain_inputs):
+            return
+        self.backwards.append(Backward(event.name, event.stack, self.stream.total, None, "adjoint"))
+
+    def after_adjoint(self, event: Event) -> None:
+        note_chain(event, self.chain_inputs)
+
+    # -- the end -------------------------------------------------------------------------
+
+    def finished(self, error: BaseException | None) -> None:
+        ending = "finished"
+        text = None
+        if isinstance(error, SystemExit):
+            ending = "exit"
+            text = f"exited with status {error.code!r}" if error.code not in (None, 0) else None
+        elif error is not None:
+            ending = "raised"
+            text = f"{type(error).__name__}: {error}"
+        self.leave(ending, text)
+
+    def leave(self, ending: str, error: str | None) -> None:
+        structure = self.structure
+        structure.ending = ending
+        structure.error = error
+        structure.events = self.stream.total
+        structure.seconds = time.monotonic() - self.started
+        structure.graph_replays = self.stream.graph_replays
+        self.reporter.leave(structure)
+
+
+def adopt_manual_gradients(event: Event) -> None:
+    """Pairs inputs with their adjoint arrays in a launch with ``adjoint=True``."""
+    inputs = list(event.details["inputs"])
+    for value, adjoint in zip(inputs, list(event.details["adj_inputs"])):
+        if arrays.is_array(value) and arrays.is_array(adjoint) and adjoint.ptr:
+            gradient = arrays.root(adjoint)
+            if getattr(gradient, "_warplint_owner", None) is None:
+                arrays.adopt_gradient(arrays.root(value), gradient)
+
+
+def manual_seeds(event: Event, chain: set[int]) -> list[tuple[Any, Any]]:
+    """(output, seed) pairs of a manual adjoint launch that no earlier launch of the chain made."""
+    outputs = list(event.details["outputs"])
+    found = []
+    for value, seed in zip(outputs, list(event.details["adj_outputs"])):
+        if arrays.is_array(value) and arrays.is_array(seed) and id(arrays.root(seed)) not in chain:
+            found.append((value, seed))
+    return found
+
+
+def note_chain(event: Event, chain: set[int]) -> None:
+    for adjoint in event.details["adj_inputs"]:
+        if arrays.is_array(adjoint):
+            chain.add(id(arrays.root(adjoint)))

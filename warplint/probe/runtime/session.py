@@ -1,0 +1,344 @@
+"""The probe of one program, from an initialised Warp: every run of the program is a fork of this."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, Callable
+
+import numpy as np
+
+from . import pinning
+
+ENTROPY = pinning.pin_entropy()
+
+import warp  # noqa: E402  (after the entropy source is pinned)
+
+from . import devices, hooks, judge, program  # noqa: E402
+from .attribute import Attribution, Attributor  # noqa: E402
+from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
+from .measure import Measured, Trunk  # noqa: E402
+from .scout import Episode, Scout, Structure  # noqa: E402
+from .sites import Sites  # noqa: E402
+
+MAX_PARAMETERS = 8
+"""Parameter arrays measured in full; further ones are listed as not covered."""
+
+
+class Session:
+    """Runs the stages for one program and sends what it finds.
+
+    ``spec`` keys: ``program``, ``directory``, ``root`` (paths), ``arguments``, ``seconds``,
+    ``device``, ``overrides``, ``requests`` (what static findings ask to have decided).
+    """
+
+    def __init__(self, spec: dict[str, Any], send: Callable[[dict[str, Any]], None], started: float) -> None:
+        self.spec = spec
+        self.send = send
+        self.deadline = started + float(spec.get("seconds", 60.0)) - 1.0
+        self.started = started
+        self.devices = devices.DeviceMap()
+        self.forward_passes = 0
+
+    # -- setting up ----------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        quiet = getattr(warp, "config", None)
+        if hasattr(warp.config, "log_level") and hasattr(warp, "LOG_WARNING"):
+            quiet.log_level = warp.LOG_WARNING
+        else:
+            quiet.quiet = True
+        warp.init()
+        self.devices.install(self.spec.get("device", "cpu"))
+        sites = Sites(self.spec["root"], os.path.dirname(os.path.abspath(warp.__file__)))
+        self.stream = hooks.install(sites)
+        program.override_constants(self.spec.get("overrides") or {})
+
+    def run_user(self) -> None:
+        """Runs the program in this (forked) process; the observer hears how it ended."""
+        error: BaseException | None = None
+        try:
+            program.run(self.spec["program"], list(self.spec.get("arguments", ())), self.spec["directory"])
+        except BaseException as caught:
+            error = caught
+        self.stream.observer.finished(error)
+        os._exit(0)
+
+    # -- stages --------------------------------------------------------------------------
+
+    def run(self) -> None:
+        self.prepare()
+        self.send({"type": "started", "warp": warp.config.version, "numpy": np.__version__, "device": "cpu"})
+        structure = self.scout()
+        if structure is None:
+            return
+        targets, uncovered = self.choose(structure)
+        if not targets:
+            self.send({"type": "nothing", "reason": self.nothing_to_measure(structure)})
+            self.finish(structure)
+            return
+        measured = self.measure(targets)
+        attributions = self.attribute(measured)
+        self.report(structure, measured, attributions, uncovered)
+        self.finish(structure)
+
+    def finish(self, structure: Structure) -> None:
+        substitutions = []
+        if self.devices.used:
+            substitutions.append("cuda devices mapped to cpu")
+        for name, values in (self.spec.get("overrides") or {}).items():
+            substitutions.extend(f"{name}.{key} = {value}" for key, value in values.items())
+        self.send({"type": "finished", "forward_passes": self.forward_passes, "substitutions": substitutions})
+
+    def scout(self) -> Structure | None:
+        self.send({"type": "progress", "stage": "scout", "done": 0, "total": 1})
+        left = self.deadline - time.monotonic()
+
+        def work(reporter: Reporter) -> None:
+            self.stream.observer = Scout(self.stream, reporter, seconds=max(2.0, 0.3 * left))
+            self.run_user()
+
+        self.forward_passes += 1
+        try:
+            structure = run_in_child(work, self.deadline)
+        except ChildFailure as failure:
+            self.send({"type": "blocked", "reason": self.explain(failure)})
+            return None
+        if isinstance(structure, dict):
+            self.send({"type": "blocked", "reason": structure["error"]})
+            return None
+        return structure
+
+    def explain(self, failure: ChildFailure) -> str:
+        if "hung" in failure.reason:
+            return f"timed out after {self.spec.get('seconds', 60):g} s before an iteration was complete"
+        return (
+            f"the program was {failure.reason}"
+            if failure.reason.startswith("killed")
+            else (f"the program {failure.reason}")
+        )
+
+    def nothing_to_measure(self, structure: Structure) -> str:
+        if structure.error is not None:
+            return (
+                f"blocked: the program raised {structure.error}"
+                if structure.ending == "raised"
+                else (f"blocked: the program {structure.error}")
+            )
+        if structure.graph_replays:
+            return "blocked: graph-replay, the work runs inside a captured graph where nothing can be seen"
+        if structure.backwards == 0:
+            return "not-reached: the program ran no backward pass" + (
+                "" if structure.ending != "stopped" else " within the scouting limits"
+            )
+        if structure.gradient_reads == 0:
+            return "not-reached: no gradient was read after the backward pass"
+        return "not-reached: every gradient that was read belongs to an array computed on the tape"
+
+    def choose(self, structure: Structure) -> tuple[list[tuple[Episode, int, bool]], list[str]]:
+        """The episodes to measure: of each parameter the second in full, the first in brief."""
+        families: dict[Any, list[Episode]] = {}
+        for episode in structure.episodes:
+            if episode.leaf and episode.reads:
+                # Arrays of one family that live side by side (a list of weights) are told
+                # apart by their order within an iteration.
+                families.setdefault(self.family_key(episode, structure), []).append(episode)
+        chosen: list[tuple[Episode, int, bool]] = []
+        uncovered: list[str] = []
+        for number, episodes in enumerate(families.values()):
+            if number >= MAX_PARAMETERS:
+                uncovered.append(f"{episodes[0].label}: more than {MAX_PARAMETERS} parameters")
+                continue
+            if len(episodes) > 1:
+                chosen.append((episodes[0], 1, True))
+                chosen.append((episodes[1], 2, False))
+            else:
+                chosen.append((episodes[0], 1, False))
+        return chosen, uncovered
+
+    def family_key(self, episode: Episode, structure: Structure) -> Any:
+        same = [e for e in structure.episodes if e.family == episode.family and e.leaf]
+        serials = {e.serial for e in same}
+        per_serial = max(sum(e.serial == s for e in same) for s in serials)
+        if per_serial > 1:  # persistent arrays: one key each
+            return (episode.family, episode.serial)
+        # Re-created every iteration: the ordinal among arrays read before the next backward.
+        ordinal = sum(
+            1
+            for e in same
+            if e.backwards
+            and episode.backwards
+            and e.backwards[0].name == episode.backwards[0].name
+            and e.serial < episode.serial
+        )
+        return (episode.family, "ordinal", ordinal)
+
+    def measure(self, targets: list[tuple[Episode, int, bool]]) -> list[Measured]:
+        def progress(done: int, total: int) -> None:
+            self.send({"type": "progress", "stage": "measure", "done": done, "total": total})
+
+        def work(reporter: Reporter) -> None:
+            self.stream.observer = Trunk(self.stream, reporter, targets, self.deadline - 2.0, progress)
+            self.run_user()
+
+        self.forward_passes += 1
+        progress(0, len(targets))
+        try:
+            measured = run_in_child(work, self.deadline)
+        except ChildFailure as failure:
+            measured = []
+            reason = failure.reason
+        else:
+            reason = "it was not reached again"
+            if isinstance(measured, dict):
+                reason, measured = measured["error"], []
+        found = {(m.episode.start, m.episode.serial) for m in measured}
+        for episode, iteration, _ in targets:
+            if (episode.start, episode.serial) not in found:
+                measured.append(Measured(episode, iteration, problem=f"the measuring run {reason}"))
+        self.forward_passes += sum(m.forward_passes for m in measured)
+        return measured
+
+    # -- attribution ---------------------------------------------------------------------
+
+    def attribute(self, measured: list[Measured]) -> list[tuple[Measured, Attribution]]:
+        wrong = [m for m in measured if m.outcome == judge.DIFFERS]
+        if wrong:
+            # One run per parameter, at its earliest wrong iteration: the shortest prefix.
+            subjects: list[Measured] = []
+            for m in sorted(wrong, key=lambda m: m.iteration):
+                if all(
+                    s.episode.family != m.episode.family or s.episode.serial != m.episode.serial
+                    for s in subjects
+                ):
+                    subjects.append(m)
+            subjects = subjects[:4]
+        elif self.spec.get("requests"):
+            subjects = [m for m in measured if m.problem is None and m.gradient is not None][-1:]
+        else:
+            return []
+        found = []
+        for number, subject in enumerate(subjects):
+            self.send({"type": "progress", "stage": "attribute", "done": number, "total": len(subjects)})
+            attributor = Attributor(
+                self.stream, self.run_user, subject, self.deadline - 1.0, self.pointed_at, measured
+            )
+            found.append((subject, attributor.search()))
+            self.forward_passes += attributor.result.runs
+        return found
+
+    def pointed_at(self, cause: dict[str, Any]) -> bool:
+        """Whether a static finding points at this cause."""
+        return any(request_matches(request, cause) for request in self.spec.get("requests", ()))
+
+    # -- the report ----------------------------------------------------------------------
+
+    def report(
+        self,
+        structure: Structure,
+        measured: list[Measured],
+        attributions: list[tuple[Measured, Attribution]],
+        uncovered: list[str],
+    ) -> None:
+        self.send(
+            {
+                "type": "measured",
+                "structure": {
+                    "ending": structure.ending,
+                    "error": structure.error,
+                    "events": structure.events,
+                    "tapes": structure.tapes,
+                    "backwards": structure.backwards,
+                },
+                "uncovered": uncovered,
+                "episodes": [_episode(m) for m in measured],
+            }
+        )
+        for subject, attribution in attributions:
+            self.send({"type": "attribution", **_attribution(subject, attribution)})
+
+
+def request_matches(request: dict[str, Any], cause: dict[str, Any]) -> bool:
+    """Whether a static finding's probe request is about this cause of the run."""
+    overwrite = cause["key"][0] == "overwrite"
+    if overwrite != (request["counterfactual"] == "restore-values"):
+        return False
+    stack = [tuple(f[:2]) for f in cause["stack"]]
+    for file, first, last in request.get("sites", ()):
+        if any(f == file and first <= line <= last for f, line in stack):
+            if request.get("kernel") and cause.get("kernel") and request["kernel"] != cause["kernel"]:
+                continue
+            return True
+    if overwrite and request.get("kernel") and not request.get("sites"):
+        return cause.get("kernel") == request["kernel"] and (
+            not request.get("kernel_file") or cause.get("kernel_file") == request["kernel_file"]
+        )
+    return False
+
+
+def _episode(m: Measured) -> dict[str, Any]:
+    episode = m.episode
+    gradient = m.gradient
+    finite = gradient is None or bool(np.all(np.isfinite(gradient)))
+    losses = {b.loss for b in episode.backwards if b.loss}
+    return {
+        "parameter": episode.label,
+        "place": list(episode.place),
+        "shape": list(episode.shape),
+        "dtype": episode.dtype,
+        "start": list(episode.start),
+        "serial": episode.serial[1],
+        "iteration": m.iteration,
+        "outcome": m.outcome,
+        "problem": m.problem,
+        "objective": sorted(losses)[0] if losses else None,
+        "objective_kind": episode.backwards[0].kind if episode.backwards else "loss",
+        "backward": [list(f[:2]) for f in episode.backwards[-1].stack[:4]] if episode.backwards else [],
+        "backward_calls": m.backwards,
+        "value": m.objective,
+        "finite": finite,
+        "zero": gradient is not None and not np.any(gradient),
+        "stale_view": m.stale_view,
+        "sigma": m.sigma,
+        "scale": m.scale,
+        "checks": [
+            {
+                "direction": name,
+                "outcome": c.outcome,
+                "ad": c.ad,
+                "fd": c.fd,
+                "noise": c.uncertainty,
+                "step": c.step,
+                "relative_error": c.relative_error,
+            }
+            for name, c in m.checks
+        ],
+    }
+
+
+def _attribution(subject: Measured, a: Attribution) -> dict[str, Any]:
+    episode = subject.episode
+    return {
+        "parameter": episode.label,
+        "place": list(episode.place),
+        "iteration": subject.iteration,
+        "serial": episode.serial[1],
+        "outcome": subject.outcome,
+        "before": a.before,
+        "after": a.after,
+        "resolved": a.resolved,
+        "changed": a.changed,
+        "runs": a.runs,
+        "problem": a.problem,
+        "hazards": [_cause(c) for c in a.hazards],
+        "without_gradient": [_cause(c) for c in a.without_gradient],
+        "confirmed": [_cause(c) for c in a.confirmed],
+    }
+
+
+def _cause(cause: dict[str, Any]) -> dict[str, Any]:
+    plain = {k: v for k, v in cause.items() if k not in ("family",)}
+    plain["key"] = list(map(str, cause["key"]))
+    plain["kind_of_cause"] = cause["key"][0]
+    return plain

@@ -1,0 +1,114 @@
+"""Call sites: which line of the user's code an operation belongs to, and what to call an array."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_SKIPPED_FILES = ("<frozen ", "<string>")
+
+MAX_FRAMES = 16
+
+
+class Sites:
+    """Names user frames; files below ``root`` are named relative to it, others absolutely.
+
+    ``warp_directory`` is the installed package: its frames never count as the user's.
+    """
+
+    def __init__(self, root: str, warp_directory: str) -> None:
+        self.root = os.path.realpath(root) + os.sep
+        self._skip = (_HERE, os.path.realpath(warp_directory) + os.sep)
+        self._names: dict[str, str | None] = {}
+
+    def name(self, filename: str) -> str | None:
+        """The reported name of a code object's file; None when it is not the user's."""
+        try:
+            return self._names[filename]
+        except KeyError:
+            pass
+        name: str | None
+        if filename.startswith(_SKIPPED_FILES):
+            name = None
+        else:
+            path = os.path.realpath(filename)
+            if path.startswith(self._skip) or os.path.basename(path) == "runpy.py":
+                name = None
+            elif path.startswith(self.root):
+                name = path[len(self.root) :].replace(os.sep, "/")
+            else:
+                name = path
+        self._names[filename] = name
+        return name
+
+    def stack(self, depth: int = 1) -> tuple[tuple[str, int, str], ...]:
+        """User frames from the innermost outwards, as (file, line, function)."""
+        frame = sys._getframe(depth)
+        frames: list[tuple[str, int, str]] = []
+        while frame is not None and len(frames) < MAX_FRAMES:
+            code = frame.f_code
+            name = self.name(code.co_filename)
+            if name is not None:
+                frames.append((name, frame.f_lineno, code.co_name))
+            frame = frame.f_back  # type: ignore[assignment]
+        return tuple(frames)
+
+    def path(self, name: str) -> str:
+        """The file that a reported name stands for."""
+        return name if os.path.isabs(name) else self.root + name
+
+    def label(self, stack: tuple[tuple[str, int, str], ...]) -> str | None:
+        """What the user calls the array born under ``stack``: the target it was assigned to.
+
+        A birth inside a helper (``return wp.zeros(n)``) is named by the first caller whose
+        statement is an assignment; list displays and comprehensions get ``[...]``.
+        """
+        for file, line, _ in stack[:6]:
+            target = _assigned_name(self.path(file), line)
+            if target is not None:
+                return target
+        return None
+
+
+_TREES: dict[str, list[tuple[int, int, ast.stmt]]] = {}
+
+
+def _statements(path: str) -> list[tuple[int, int, ast.stmt]]:
+    if path not in _TREES:
+        try:
+            tree = ast.parse("".join(linecache.getlines(path)))
+        except (SyntaxError, ValueError):
+            _TREES[path] = []
+        else:
+            _TREES[path] = [
+                (node.lineno, node.end_lineno or node.lineno, node)
+                for node in ast.walk(tree)
+                if isinstance(node, (ast.Assign, ast.AnnAssign))
+            ]
+    return _TREES[path]
+
+
+def _assigned_name(path: str, line: int) -> str | None:
+    best: ast.stmt | None = None
+    span = 1 << 30
+    for first, last, node in _statements(path):
+        if first <= line <= last and last - first < span:
+            best, span = node, last - first
+    if best is None:
+        return None
+    target = best.targets[0] if isinstance(best, ast.Assign) else best.target  # type: ignore[attr-defined]
+    value = best.value  # type: ignore[attr-defined]
+    if isinstance(value, ast.Lambda):
+        return None
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for name, part in zip(target.elts, value.elts):
+            if part.lineno <= line <= (part.end_lineno or part.lineno):
+                target, value = name, part
+                break
+    text = ast.unparse(target)
+    if isinstance(value, (ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp)):
+        text += "[...]"
+    return text
