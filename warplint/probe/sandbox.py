@@ -177,10 +177,12 @@ def run(
     try:
         answer = _converse(process, report, order, lines, limits.seconds + _GRACE)
     finally:
-        _end(process)
-        os.close(report)
-        if answer is None:
-            _end_marked(mark)
+        try:
+            _end(process)
+        finally:  # a second Ctrl-C may have cut that short
+            os.close(report)
+            if answer is None:
+                _end_marked(mark)
     lines.close()
     if answer is None:
         return Outcome("failed", "the supervisor was killed", dropped=lines.dropped)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from conftest import QUICK, Project, linux
+from isolation_support import QUICK, Project, linux
 
 from warplint.probe.sandbox import blocked_reason
 

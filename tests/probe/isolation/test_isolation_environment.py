@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HERE, Project, linux, needs_landlock
+from isolation_support import HERE, Project, linux, needs_landlock
 
 from warplint.probe import sandbox
 from warplint.probe.scratch import Scratch
@@ -116,7 +116,9 @@ def test_kernel_cache_never_opens_the_users_files(
         assert sandbox.kernel_cache(scratch).is_relative_to(scratch.directory)
 
 
-def test_kernel_cache_of_the_caller(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_cache_of_the_caller(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WARP_CACHE_PATH", str(tmp_path / "kernels"))
     with Scratch(project.root, project.root) as scratch:
         assert sandbox.kernel_cache(scratch) == tmp_path / "kernels"

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import ALL, NO_NAMESPACES, Project, needs_landlock
+from isolation_support import ALL, NO_NAMESPACES, Project, needs_landlock
 
 TRY = """
 import os, shutil, sys

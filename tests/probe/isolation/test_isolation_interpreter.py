@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HERE
+from isolation_support import HERE
 
 from warplint.probe import interpreter
 from warplint.probe.interpreter import Interpreter, NoInterpreter, choose

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from conftest import ALL, BARE, NO_NAMESPACES, Project, linux
+from isolation_support import ALL, BARE, NO_NAMESPACES, Project, linux
 
 pytestmark = linux
 

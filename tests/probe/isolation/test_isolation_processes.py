@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ALL, BARE, NO_NAMESPACES, QUICK, Project, linux, processes_with
+from isolation_support import ALL, BARE, NO_NAMESPACES, QUICK, Project, linux, processes_with
 
 pytestmark = linux
 SHORT = dataclasses.replace(QUICK, seconds=1.0)
@@ -134,7 +134,7 @@ STAND_IN = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
-from conftest import HERE, QUICK
+from isolation_support import HERE, QUICK
 from warplint.probe import sandbox
 from warplint.probe.scratch import Scratch
 root = Path({root!r})

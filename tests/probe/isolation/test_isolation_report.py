@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from conftest import Project
+from isolation_support import Project
 
 from warplint.probe import sandbox
 

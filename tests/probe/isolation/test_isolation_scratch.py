@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from conftest import Project
+from isolation_support import Project
 
 from warplint.probe import scratch as module
 from warplint.probe.scratch import Scratch, is_broad, project_root, remove_tree
@@ -132,7 +132,9 @@ def test_paths_there_and_back(project: Project) -> None:
         assert scratch.to_scratch(Path("/usr/lib")) == Path("/usr/lib")
         assert scratch.to_original("/usr/lib") == "/usr/lib"
         assert scratch.to_original(str(scratch.tree) + "-other") == str(scratch.tree) + "-other"
-        assert scratch.original_text(f'File "{copy}", line 1') == f'File "{project.root}/data/new.txt", line 1'
+        assert (
+            scratch.original_text(f'File "{copy}", line 1') == f'File "{project.root}/data/new.txt", line 1'
+        )
 
 
 def test_project_root(tmp_path: Path) -> None:
