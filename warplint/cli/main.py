@@ -35,7 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # A name or a message that the terminal cannot show must not end the run.
             stream.reconfigure(errors="backslashreplace")
     try:
-        return int(cli.main(words, prog_name="warplint", standalone_mode=False) or 0)
+        # Not `cli.main()`: it has ideas of its own about interrupts and broken pipes.
+        with cli.make_context("warplint", words) as context:
+            return int(cli.invoke(context) or 0)
+    except click.exceptions.Exit as done:
+        return done.exit_code
     except click.ClickException as error:
         return _fail(_explain(error))
     except CallError as error:
@@ -64,9 +68,11 @@ def _explain(error: click.ClickException) -> str:
 
     if isinstance(error, click.NoSuchOption):
         known = [name for param in error.ctx.command.params for name in param.opts] if error.ctx else []
-        near = difflib.get_close_matches(error.option_name, known, n=1, cutoff=0.6)
+        near = difflib.get_close_matches(error.option_name, known, n=1, cutoff=0.7)
         hint = f"; did you mean {near[0]}?" if near else "; see `warplint --help`"
         return f"unknown option {error.option_name}{hint}"
+    if isinstance(error, click.MissingParameter):
+        return _plain(error.format_message())
     if isinstance(error, click.BadParameter) and error.param is not None:
         name = error.param.opts[0] if error.param.opts else str(error.param.name)
         return f"{name}: {_plain(error.message)}"

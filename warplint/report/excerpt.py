@@ -31,6 +31,8 @@ def excerpt(result: Result, read: Callable[[str], str | None], paint: Paint, wid
     files = sorted({mark.place.file for mark in marks}, key=lambda file: (file != result.location.file, file))
     gutter = len(str(max(mark.place.line for mark in marks) + _SURROUNDING))
     lines: list[str] = []
+    if len(marks) == 1 and read(result.location.file) is None:
+        return lines  # the heading has said it all
     for position, file in enumerate(files):
         text = read(file)
         here = [mark for mark in marks if mark.place.file == file]

@@ -45,6 +45,13 @@ def short(value: float) -> str:
     return f"{value:.3e}"
 
 
+def rough(value: float) -> str:
+    """An uncertainty: two significant digits say all there is to say."""
+    if math.isnan(value) or math.isinf(value):
+        return str(significant(value))
+    return f"{value:.2g}"
+
+
 def percent(value: float) -> str:
     """A relative error as a person says it: ``11.7%``, ``0.03%``, ``340%``, ``<0.001%``."""
     if math.isnan(value) or math.isinf(value):

@@ -8,7 +8,7 @@ from collections import Counter
 from warplint.model import Evidence, ProgramRow, ProgramStatus, Removal, Report, Result, Verdict
 from warplint.report.context import Context, fails_as_error, headline
 from warplint.report.excerpt import excerpt
-from warplint.report.numbers import percent, short
+from warplint.report.numbers import percent, rough, short
 
 _ANSI = {
     "place": "1",
@@ -82,11 +82,13 @@ class _Writer:
     def result(self, result: Result) -> list[str]:
         lines = [self.heading(result), *self.wrap(result.message)]
         body = excerpt(result, self.context.read_source, self.paint, self.width - len(_INDENT))
-        lines += ["", *(f"{_INDENT}{line}".rstrip() for line in body)]
+        if body:
+            lines += ["", *(f"{_INDENT}{line}".rstrip() for line in body), ""]
         if result.evidence:
-            lines += ["", *self.evidence(result, result.evidence)]
-        elif result.reason:
-            lines += ["", *self.wrap(f"{self.because(result)}: {self.reason(result.reason)}")]
+            lines += self.evidence(result, result.evidence)
+        elif result.reason and result.rule != "WL002":
+            # What keeps a file from being read is in the message already.
+            lines += self.wrap(f"{self.because(result)}: {self.reason(result.reason)}")
         if result.help:
             lines += self.wrap(f"help: {result.help}")
         if result.fix and result.fix.edits:
@@ -95,6 +97,8 @@ class _Writer:
             lines += self.wrap(f"evidence: {result.evidence.harness}")
         if result.docs and self.context.verbose:
             lines += self.wrap(f"docs: {result.docs}")
+        while not lines[-1]:
+            lines.pop()
         return lines
 
     @staticmethod
@@ -134,7 +138,7 @@ class _Writer:
                     check.direction + at,
                     short(check.ad),
                     short(check.fd),
-                    short(check.noise),
+                    rough(check.noise),
                     percent(check.relative_error),
                     check.outcome,
                 ]

@@ -1,0 +1,89 @@
+"""The promise of every page and fixture: the bug is confirmed, its twin is cleared.
+
+Each test runs `warplint check` on programs as a user would, which takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from warplint.rulebook import load_rules
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+pytestmark = pytest.mark.probe
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+EXPECTED = tomllib.loads((FIXTURES / "expected.toml").read_text(encoding="utf-8"))["fixture"]
+WITH_EXAMPLES = [rule for rule in load_rules().values() if rule.bad]
+
+
+def check(directory: Path, *arguments: str) -> tuple[int, dict]:
+    """Run the command; its status and its JSON report."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from warplint.cli.main import run; run()",
+            *("check", ".", "--format", "json", "--show-dismissed", *arguments),
+        ],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def confirmed(report: dict) -> list[dict]:
+    return [result for result in report["results"] if result["verdict"] == "confirmed"]
+
+
+def assert_right(status: int, report: dict) -> None:
+    """The program was measured, its gradient is right, and nothing is said to be wrong."""
+    assert confirmed(report) == []
+    assert status == 0
+    assert [row["status"] for row in report["programs"]] == ["verified"]
+    assert [r["rule"] for r in report["results"] if r["verdict"] == "note"] == ["WL902"]
+
+
+@pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda rule: rule.id)
+def test_bad_is_confirmed(rule, tmp_path):
+    (tmp_path / "program.py").write_text(rule.bad, encoding="utf-8")
+    status, report = check(tmp_path)
+    assert status == 1
+    assert [result["rule"] for result in confirmed(report)] == [rule.id]
+    evidence = confirmed(report)[0]["evidence"]
+    assert evidence["counterfactual"]["relative_error"] < 0.01
+    if rule.signature == "zero":
+        assert evidence["signature"] == "zero"
+
+
+@pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda rule: rule.id)
+def test_good_is_cleared(rule, tmp_path):
+    (tmp_path / "program.py").write_text(rule.good, encoding="utf-8")
+    assert_right(*check(tmp_path))
+
+
+@pytest.mark.parametrize("fixture", EXPECTED, ids=lambda fixture: fixture["directory"])
+def test_fixture_is_confirmed(fixture):
+    status, report = check(FIXTURES / fixture["directory"])
+    assert status == 1
+    (found,) = confirmed(report)
+    assert found["rule"] == fixture["rule"]
+    assert found["location"]["file"] == fixture["file"]
+    assert found["location"]["line"] in fixture["lines"]
+
+
+@pytest.mark.parametrize("fixture", EXPECTED, ids=lambda fixture: fixture["twin"])
+def test_twin_is_cleared(fixture):
+    assert_right(*check(FIXTURES / fixture["twin"]))
