@@ -1,0 +1,36 @@
+"""The static pass: files and programs in, findings out; nothing is executed.
+
+Importing this package costs nothing: libcst and networkx are loaded when a file passes the byte
+screen, and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warplint.model import Finding, Program
+from warplint.source.discovery import SourceFile
+
+__all__ = ["StaticResult", "analyze"]
+
+
+@dataclass(frozen=True)
+class StaticResult:
+    """What the static pass found."""
+
+    findings: tuple[Finding, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Calls that could not be followed, for ``--verbose``."""
+    internal_errors: tuple[str, ...] = ()
+    """Entries at which the interpreter itself failed; each names the file."""
+
+
+def analyze(files: Sequence[SourceFile], programs: Sequence[Program], *, root: Path | str) -> StaticResult:
+    """Run every check on every tape scope that is reached from ``programs`` and ``files``."""
+    if not any(f.screened for f in files) and not any(p.reaches_tape for p in programs):
+        return StaticResult()
+    from warplint.static.run import analyze_files
+
+    return analyze_files(files, programs, Path(root).absolute())

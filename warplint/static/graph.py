@@ -1,0 +1,433 @@
+"""The dataflow graph of one tape scope, and the questions rules ask of it.
+
+Nodes are *versions* of buffers (one per write) and operations. A derivative can travel along two
+kinds of edges between versions: from what an operation read to what it wrote, and from a version to
+the next one when a write left part of it standing. On this graph *varied* means reachable from
+something that requires grad, *useful* means that the objective is reachable; a derivative matters
+where both hold (activity analysis).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import networkx as nx
+
+from warplint.static.host.events import Binding, Event, Recording, may_touch
+from warplint.static.host.values import Buffer
+from warplint.static.kernels.summary import Access, AccessKind, IndexClass, InPlaceMultiply, Need
+
+__all__ = ["Cut", "Hazard", "Reset", "ScopeGraph", "Version"]
+
+
+@dataclass(frozen=True)
+class Version:
+    """The contents of a buffer between two writes."""
+
+    buffer: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"b{self.buffer}.{self.number}"
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """A value a backward step needs, and the operation that destroys it first."""
+
+    buffer: Buffer
+    reader: Event
+    need: Need
+    read: Binding
+    writer: Event
+    write: Access
+    written: Binding
+
+    @property
+    def in_one_launch(self) -> bool:
+        return self.reader is self.writer
+
+
+@dataclass(frozen=True)
+class Reset:
+    """An unrecorded overwrite that leaves the adjoint of the old contents in place."""
+
+    buffer: Buffer
+    event: Event
+    written: Binding
+    earlier: Event
+    """The recorded operation whose adjoint is fed with what belongs to later contents."""
+    later: Event | None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An array without gradient on the way from a parameter to the objective."""
+
+    buffer: Buffer
+    writer: Event
+    written: Binding
+    source: Binding
+
+
+class ScopeGraph:
+    """Versions, operations and activity of one recording."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.events = recording.events
+        self.graph: Any = nx.MultiDiGraph()
+        self.real: Any = nx.DiGraph()
+        """Derivative edges that exist, given ``requires_grad`` and what was recorded."""
+        self.ideal: Any = nx.DiGraph()
+        """The edges there would be if every array had a gradient."""
+        self.buffers: dict[int, Buffer] = {}
+        self._current: dict[int, int] = {}
+        self._before: list[dict[str, Version]] = []
+        self._after: list[dict[str, Version]] = []
+        self._created_by_flow: set[Version] = set()
+        for event in self.events:
+            self._add(event)
+
+    # -- construction -------------------------------------------------------------------------
+
+    def _version(self, buffer: Buffer) -> Version:
+        number = self._current.setdefault(buffer.number, 0)
+        self.buffers[buffer.number] = buffer
+        version = Version(buffer.number, number)
+        if version not in self.real:
+            self.real.add_node(version)
+            self.ideal.add_node(version)
+            self.graph.add_node(version, kind="version", label=f"{buffer.name or buffer.origin} v{number}")
+        return version
+
+    def _next(self, buffer: Buffer) -> Version:
+        self._version(buffer)
+        self._current[buffer.number] += 1
+        return self._version(buffer)
+
+    def _add(self, event: Event) -> None:
+        effect, bindings = event.effect, event.bindings
+        operation = ("operation", event.number)
+        self.graph.add_node(operation, kind=event.kind, label=event.label, recorded=event.recorded)
+        before = {path: self._version(b.buffer) for path, b in bindings.items()}
+        read_paths = {a.path for a in effect.reads}
+        for path in sorted(read_paths & before.keys()):
+            needed = effect.needs_value(path)
+            self.graph.add_edge(before[path], operation, kind="read", needs_value=needed, path=path)
+        fresh: dict[int, Version] = {}
+        after: dict[str, Version] = {}
+        for path in sorted({a.path for a in effect.writes} & bindings.keys()):
+            binding = bindings[path]
+            if binding.buffer.number not in fresh:
+                fresh[binding.buffer.number] = self._next(binding.buffer)
+            after[path] = version = fresh[binding.buffer.number]
+            accesses = effect.writes_of(path)
+            kinds = {a.kind for a in accesses}
+            kind = "accumulate" if kinds == {AccessKind.ACCUMULATE} else "write"
+            self.graph.add_edge(operation, version, kind=kind, path=path)
+            if not any(_covers(event, binding, a) for a in accesses):
+                self._connect(before[path], version, binding, binding, event, kept=True)
+                self.graph.add_edge(before[path], version, kind="kept")
+        for path, sources in effect.flows.items():
+            if path not in after:
+                continue
+            for source in sources:
+                if source in before:
+                    self._connect(before[source], after[path], bindings[source], bindings[path], event)
+                    # a kernel may read what it has just written
+                    if source in after and after[source] != after[path]:
+                        self._connect(after[source], after[path], bindings[source], bindings[path], event)
+        self._before.append(before)
+        self._after.append(after)
+
+    def _connect(
+        self, source: Version, target: Version, one: Binding, two: Binding, event: Event, kept: bool = False
+    ) -> None:
+        if not (one.differentiable and two.differentiable):
+            return
+        if not kept and not event.effect.backward:
+            return
+        if kept or event.recorded or event.kind == "copy":
+            self.ideal.add_edge(source, target)
+        carries = one.requires_grad is not False and two.requires_grad is not False
+        if carries and (kept or event.recorded):
+            self.real.add_edge(source, target)
+            if not kept:
+                self._created_by_flow.add(target)
+
+    # -- activity -----------------------------------------------------------------------------
+
+    @cached_property
+    def objectives(self) -> set[Version]:
+        """Last versions of what ``backward`` was seeded with; of everything if that is unknown."""
+        found: set[Version] = set()
+        for backward in self.recording.backwards:
+            buffers = backward.objective
+            for number, last in self._current.items():
+                buffer = self.buffers[number]
+                if buffers is None or any(b is buffer for b in buffers):
+                    found.add(Version(number, last))
+        return found
+
+    @property
+    def objective_known(self) -> bool:
+        return all(b.objective is not None for b in self.recording.backwards)
+
+    @cached_property
+    def varied(self) -> set[Version]:
+        """Versions a derivative of something that requires grad reaches."""
+        sources = {
+            v
+            for v in self.real
+            if v not in self._created_by_flow
+            and self.buffers[v.buffer].requires_grad is not False
+            and self.buffers[v.buffer].element != "int"
+        }
+        return _reach(self.real, sources)
+
+    @cached_property
+    def useful(self) -> set[Version]:
+        """Versions from which the objective is reached."""
+        return _reach(self.real.reverse(copy=False), self.objectives)
+
+    @cached_property
+    def _ideal_varied(self) -> set[Version]:
+        written = {v for versions in self._after for v in versions.values()}
+        sources = {v for v in self.ideal if v not in written and self.buffers[v.buffer].requires_grad is True}
+        return _reach(self.ideal, sources)
+
+    @cached_property
+    def _ideal_useful(self) -> set[Version]:
+        return _reach(self.ideal.reverse(copy=False), self.objectives)
+
+    def _active_input(self, index: int, path: str) -> bool:
+        binding = self.events[index].bindings.get(path)
+        version = self._before[index].get(path)
+        if binding is None or binding.requires_grad is False or not binding.differentiable:
+            return False
+        after = self._after[index].get(path)
+        return version in self.varied or after in self.varied
+
+    def _active_output(self, index: int, path: str) -> bool:
+        binding = self.events[index].bindings.get(path)
+        if binding is None or binding.requires_grad is False or not binding.differentiable:
+            return False
+        return self._after[index].get(path) in self.useful
+
+    # -- questions ----------------------------------------------------------------------------
+
+    @cached_property
+    def needed(self) -> list[tuple[int, Need]]:
+        """The values backward uses, in the order in which they were read."""
+        found: list[tuple[int, Need]] = []
+        for index, event in enumerate(self.events):
+            if not event.recorded or not event.effect.backward:
+                continue
+            seen: set[tuple[str, Any]] = set()
+            for need in sorted(event.effect.needs, key=_need_order):
+                key = (need.read.path, need.read.dims)
+                if key in seen or need.read.path not in event.bindings:
+                    continue
+                if not self._active_output(index, need.output):
+                    continue
+                if any(self._active_input(index, g) for g in need.given):
+                    seen.add(key)
+                    found.append((index, need))
+        return found
+
+    @cached_property
+    def hazards(self) -> list[Hazard]:
+        """Each needed value with the first operation that overwrites it."""
+        writes: dict[int, list[tuple[int, Access]]] = {}
+        for index, event in enumerate(self.events):
+            for access in event.effect.writes:
+                binding = event.bindings.get(access.path)
+                if binding is not None:
+                    writes.setdefault(binding.buffer.number, []).append((index, access))
+        found: list[Hazard] = []
+        for index, need in self.needed:
+            reader = self.events[index]
+            read = reader.bindings[need.read.path]
+            hazard = self._first_overwrite(index, reader, need, read, writes.get(read.buffer.number, []))
+            if hazard is not None:
+                found.append(hazard)
+        return found
+
+    def _first_overwrite(
+        self, index: int, reader: Event, need: Need, read: Binding, writes: list[tuple[int, Access]]
+    ) -> Hazard | None:
+        for later, access in writes:
+            if later < index:
+                continue
+            writer = self.events[later]
+            if not (reader.compatible(writer) and may_touch(reader, need.read, writer, access)):
+                continue
+            if later == index and access.path == need.read.path:
+                # The kernel overwrites its own input: a matter of the kernel, not of the host.
+                return None
+            return Hazard(read.buffer, reader, need, read, writer, access, writer.bindings[access.path])
+        return None
+
+    @cached_property
+    def resets(self) -> list[Reset]:
+        """Unrecorded overwrites of arrays whose old and new contents both carry a derivative."""
+        found: list[Reset] = []
+        for index, event in enumerate(self.events):
+            if event.recorded or event.kind not in ("reset", "copy"):
+                continue
+            binding = event.bindings["destination"]
+            if binding.requires_grad is False or not binding.differentiable or not binding.certain:
+                continue
+            version = self._after[index]["destination"]
+            later = self._adjoint_left(index, version, binding.buffer)
+            if later is None:
+                continue
+            earlier = self._recorded_write(index, event, binding)
+            if earlier is not None:
+                found.append(Reset(binding.buffer, event, binding, earlier, later))
+        return found
+
+    def _recorded_write(self, index: int, event: Event, binding: Binding) -> Event | None:
+        """The last recorded operation before ``index`` that wrote a derivative into the buffer."""
+        for earlier in range(index - 1, -1, -1):
+            other = self.events[earlier]
+            if not other.recorded or not other.compatible(event):
+                continue
+            for path, version in self._after[earlier].items():
+                if other.bindings[path].buffer is not binding.buffer or not _regions_meet(
+                    other.bindings[path], binding
+                ):
+                    continue
+                if version in self.varied and version in self._created_by_flow:
+                    return other
+        return None
+
+    def _adjoint_left(self, index: int, version: Version, buffer: Buffer) -> Event | None:
+        """The operation whose adjoint lands on the contents a reset made, if there is one."""
+        for later in range(index + 1, len(self.events)):
+            event = self.events[later]
+            touched = False
+            for path, binding in event.bindings.items():
+                if binding.buffer is not buffer:
+                    continue
+                flows = any(path in sources for sources in event.effect.flows.values())
+                if (
+                    flows
+                    and event.recorded
+                    and any(
+                        path in sources and self._active_output(later, out)
+                        for out, sources in event.effect.flows.items()
+                    )
+                ):
+                    return event
+                accesses = event.effect.writes_of(path)
+                touched = touched or any(a.kind is not AccessKind.ACCUMULATE for a in accesses)
+            if touched:
+                return None  # a recorded store clears the adjoint; an unrecorded one is a reset of its own
+        return None
+
+    @cached_property
+    def cuts(self) -> list[Cut]:
+        """Arrays born without gradient between a parameter and the objective."""
+        if not self.objective_known:
+            return []
+        found: list[Cut] = []
+        seen: set[int] = set()
+        for index, event in enumerate(self.events):
+            if not event.effect.backward or not (event.recorded or event.kind == "copy"):
+                continue
+            for path, version in self._after[index].items():
+                binding = event.bindings[path]
+                buffer = binding.buffer
+                if buffer.number in seen or buffer.requires_grad is not False or buffer.element != "float":
+                    continue
+                if version in self.objectives:
+                    continue
+                if binding.array is not buffer or version not in self._ideal_useful:
+                    continue
+                for source in sorted(event.effect.flows.get(path, ())):
+                    origin = self._before[index].get(source)
+                    if origin in self._ideal_varied and event.bindings[source].differentiable:
+                        seen.add(buffer.number)
+                        found.append(Cut(buffer, event, binding, event.bindings[source]))
+                        break
+        return found
+
+    @cached_property
+    def multiplies(self) -> list[tuple[Event, InPlaceMultiply]]:
+        """In-place products in recorded kernels whose other factor carries a derivative."""
+        found: list[tuple[Event, InPlaceMultiply]] = []
+        for index, event in enumerate(self.events):
+            if not event.recorded or not event.effect.backward:
+                continue
+            for item in event.effect.multiplies:
+                if self._active_output(index, item.path) and any(
+                    self._active_input(index, p) for p in item.factors
+                ):
+                    found.append((event, item))
+        return found
+
+    # -- printing -----------------------------------------------------------------------------
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for node, data in self.graph.nodes(data=True):
+            yield {"id": _key(node), **data}
+
+    def to_json(self) -> str:
+        """Nodes and edges as JSON, in the order of the program."""
+        edges = [{"from": _key(a), "to": _key(b), **data} for a, b, data in self.graph.edges(data=True)]
+        return json.dumps({"nodes": list(self._rows()), "edges": edges}, indent=1)
+
+    def to_dot(self) -> str:
+        """The graph for Graphviz."""
+        lines = ["digraph tape {", "  rankdir=LR;"]
+        for row in self._rows():
+            shape = "ellipse" if row["kind"] == "version" else "box"
+            lines.append(f'  "{row["id"]}" [label={json.dumps(row["label"])}, shape={shape}];')
+        for a, b, data in self.graph.edges(data=True):
+            style = "bold" if data.get("needs_value") else "dashed" if data["kind"] == "kept" else "solid"
+            lines.append(f'  "{_key(a)}" -> "{_key(b)}" [label="{data["kind"]}", style={style}];')
+        return "\n".join([*lines, "}"])
+
+
+def _key(node: Any) -> str:
+    return str(node) if isinstance(node, Version) else f"op{node[1]}"
+
+
+def _reach(graph: Any, sources: set[Version]) -> set[Version]:
+    """Everything reachable from ``sources``, themselves included."""
+    reached = set(sources)
+    stack = list(sources)
+    while stack:
+        for successor in graph.successors(stack.pop()):
+            if successor not in reached:
+                reached.add(successor)
+                stack.append(successor)
+    return reached
+
+
+def _covers(event: Event, binding: Binding, access: Access) -> bool:
+    """Whether a write replaces the whole buffer."""
+    if access.kind is AccessKind.ACCUMULATE or access.partial or binding.array is not binding.buffer:
+        return False
+    kinds = {d.kind for d in access.dims}
+    if kinds <= {IndexClass.THREAD}:
+        return True
+    return kinds == {IndexClass.CONSTANT} and binding.buffer.shape == (1,)
+
+
+def _regions_meet(one: Binding, two: Binding) -> bool:
+    if not (one.certain and two.certain):
+        return False
+    if one.region and two.region:
+        return one.region[0] < two.region[1] and two.region[0] < one.region[1]
+    return True
+
+
+def _need_order(need: Need) -> tuple[Any, ...]:
+    return (need.read.path, need.output, sorted(need.given), str([d.terms for d in need.read.dims]))

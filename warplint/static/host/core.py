@@ -1,0 +1,386 @@
+"""The state of the abstract interpreter and what changes it: names, containers, branches, events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import libcst as cst
+
+from warplint.source.discovery import SourceFile
+from warplint.source.imports import ImportResolver
+from warplint.static.host.events import Binding, Event, Recording
+from warplint.static.host.values import (
+    UNKNOWN,
+    Buffer,
+    Class,
+    Dict,
+    Function,
+    Instance,
+    List,
+    Mark,
+    Module,
+    Placeholder,
+    Range,
+    Scope,
+    Tape,
+    Unknown,
+    View,
+)
+from warplint.static.kernels.summary import KernelSummary, Site
+from warplint.static.syntax import SourceModule, parse
+
+__all__ = ["MAX_STEPS", "BudgetExceededError", "Core", "Frame", "Project", "Signal"]
+
+MAX_STEPS = 250_000
+"""Evaluated nodes an entry may cost before the interpretation stops where it is."""
+MAX_DEPTH = 48
+
+
+class BudgetExceededError(Exception):
+    """The entry cost more than it may; what was recorded so far stays valid."""
+
+
+class Signal:
+    """Why a block was left early: return, break, continue or raise."""
+
+    __slots__ = ("kind", "value")
+
+    def __init__(self, kind: str, value: Any = None) -> None:
+        self.kind = kind
+        self.value = value
+
+
+class Project:
+    """Parsed modules and kernel summaries, shared by all entries of a run."""
+
+    def __init__(self, files: tuple[SourceFile, ...], root: Path) -> None:
+        self.root = root
+        self.resolver = ImportResolver(files, root)
+        self._parsed: dict[Path, SourceModule | None] = {}
+
+    def parse(self, file: SourceFile) -> SourceModule | None:
+        if file.path not in self._parsed:
+            self._parsed[file.path] = parse(file)
+        return self._parsed[file.path]
+
+
+class Frame:
+    """One function call (or a module body) under interpretation."""
+
+    def __init__(self, scope: Scope, module: Module, function: Function | None = None) -> None:
+        self.scope = scope
+        self.module = module
+        self.function = function
+        self.maybe_returned: list[Any] = []
+        self.statement: Site | None = None
+        self.receiver: Any = None
+
+
+class Core:
+    """State and primitive effects; the subclasses add expressions, calls and the library."""
+
+    def __init__(self, project: Project, script: SourceFile) -> None:
+        self.project = project
+        self.script = script
+        self.modules: dict[Path, Module] = {}
+        self.frames: list[Frame] = []
+        self.turns: list[int] = []
+        self.guards: dict[int, int] = {}
+        self.steps = 0
+        self.limit = MAX_STEPS
+        self.buffers = 0
+        self.events = 0
+        self.branches = 0
+        self.active: list[Recording] = []
+        self.recordings: list[Recording] = []
+        self.seeds: dict[int, Buffer] = {}
+        self.called: set[Any] = set()
+        self.skipped: dict[str, None] = {}
+        self.summaries: dict[tuple[int, int], KernelSummary] = {}
+        self._journals: list[dict[int, tuple[Any, Any]]] = []
+
+    # -- supplied by the other parts ----------------------------------------------------------
+
+    def evaluate(self, node: Any) -> Any:
+        raise NotImplementedError
+
+    def call(self, callee: Any, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        raise NotImplementedError
+
+    def call_function(self, function: Function, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        raise NotImplementedError
+
+    def block(self, body: Any) -> Signal | None:
+        raise NotImplementedError
+
+    def get_attribute(self, owner: Any, name: str, node: Any = None) -> Any:
+        raise NotImplementedError
+
+    def import_module(self, file: SourceFile) -> Module | None:
+        raise NotImplementedError
+
+    # -- bookkeeping --------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > self.limit:
+            raise BudgetExceededError
+
+    def site(self, node: Any) -> Site:
+        return Site(self.frame.module.source, node)
+
+    def call_path(self) -> tuple[Site, ...]:
+        """The statements of the callers, outermost first."""
+        return tuple(f.statement for f in self.frames[:-1] if f.statement is not None)
+
+    def skip(self, what: str) -> None:
+        """Remember a call that could not be followed (shown with ``--verbose``)."""
+        if len(self.skipped) < 200:
+            self.skipped[what] = None
+
+    # -- mutation, undone when a branch turns out not to be the only one ------------------------
+
+    def touch(self, container: dict[Any, Any] | list[Any]) -> None:
+        """Announce a change of a container, so that the branch being tried can be undone."""
+        if self._journals:
+            journal = self._journals[-1]
+            if id(container) not in journal:
+                journal[id(container)] = (container, container.copy())
+
+    def put(self, container: dict[Any, Any], key: Any, value: Any) -> None:
+        self.touch(container)
+        container[key] = value
+
+    def bind(self, name: str, value: Any, mark: Mark | None = None) -> None:
+        """Bind a name in the current scope, honouring ``global`` and ``nonlocal``."""
+        scope = self.frame.scope
+        if name in scope.global_names:
+            scope = self.frame.module.scope
+        elif name in scope.outer_names and scope.parent is not None:
+            scope = scope.parent.find(name) or scope
+        self.put(scope.names, name, value)
+        self.note(scope.bindings, name, mark)
+        self.christen(value, name)
+
+    def note(self, bindings: dict[Any, Mark], key: Any, mark: Mark | None) -> None:
+        """Remember how a name or a slot came to its object, or that it is the first to hold it."""
+        if mark is None:
+            if key in bindings:
+                self.touch(bindings)
+                del bindings[key]
+        else:
+            self.put(bindings, key, mark)
+
+    def christen(self, value: Any, name: str, depth: int = 0) -> None:
+        """Give fresh buffers the name the user first gave them."""
+        if isinstance(value, Buffer):
+            if not value.name:
+                value.name = name
+        elif isinstance(value, (List, tuple)) and depth < 3:
+            items = value.items if isinstance(value, List) else value
+            for position, item in enumerate(items):
+                if isinstance(item, (Buffer, List, tuple, Instance)):
+                    self.christen(item, f"{name}[{position}]", depth + 1)
+        elif isinstance(value, Dict) and depth < 3:
+            for key, item in value.items.items():
+                if isinstance(item, Buffer):
+                    self.christen(item, f"{name}[{key!r}]", depth + 1)
+        elif isinstance(value, Instance) and depth < 3:
+            for key, item in value.attributes.items():
+                if isinstance(item, Buffer) and (not item.name or item.name.startswith("self.")):
+                    item.name = f"{name}.{key}" if not name.startswith("self") or not item.name else item.name
+
+    # -- branches -----------------------------------------------------------------------------
+
+    def arm(self, run: Callable[[], Signal | None], branch: int, number: int) -> tuple[Signal | None, Any]:
+        """Run one arm of an undecided branch and take its effects back, remembering them."""
+        self._journals.append({})
+        lengths = [(r, len(r.events)) for r in self.active]
+        self.guards[branch] = number
+        depth, turns, active = len(self.frames), len(self.turns), list(self.active)
+        try:
+            signal = run()
+        finally:
+            self.guards.pop(branch, None)
+            del self.frames[depth:], self.turns[turns:]
+            journal = self._journals.pop()
+            after = {key: (box, box.copy()) for key, (box, _) in journal.items()}
+            for box, before in journal.values():
+                _restore(box, before)
+            self.active = active
+        if signal is not None:
+            for recording, length in lengths:
+                if not recording.backwards:
+                    del recording.events[length:]
+        return signal, (journal, after)
+
+    def undecided(
+        self, then: Callable[[], Signal | None], other: Callable[[], Signal | None]
+    ) -> Signal | None:
+        """Both arms of a branch whose test is not known, merged where they come together."""
+        self.branches += 1
+        branch = self.branches
+        first, (before1, after1) = self.arm(then, branch, 0)
+        second, (before2, after2) = self.arm(other, branch, 1)
+        if first is not None and second is not None:
+            if first.kind == "raise":
+                self._commit(after2)
+                return second
+            if second.kind == "raise" or first.kind == second.kind:
+                self._commit(after1)
+                if first.kind == "return" and second.kind == "return":
+                    return Signal("return", merge(first.value, second.value))
+                return first
+            self._commit(after1)
+            return first
+        if first is not None:
+            self._left_early(first)
+            self._commit(after2)
+            return None
+        if second is not None:
+            self._left_early(second)
+            self._commit(after1)
+            return None
+        boxes = {key: box for key, (box, _) in (*before1.items(), *before2.items())}
+        for key, box in boxes.items():
+            one = after1[key][1] if key in after1 else box.copy()
+            two = after2[key][1] if key in after2 else box.copy()
+            self.touch(box)
+            _restore(box, _merged(one, two))
+        return None
+
+    def _left_early(self, signal: Signal) -> None:
+        if signal.kind == "return":
+            self.frame.maybe_returned.append(signal.value)
+
+    def _commit(self, after: dict[int, tuple[Any, Any]]) -> None:
+        for box, state in after.values():
+            self.touch(box)
+            _restore(box, state)
+
+    # -- buffers and events -------------------------------------------------------------------
+
+    def new_buffer(self, node: Any, **properties: Any) -> Buffer:
+        self.buffers += 1
+        site = self.site(node)
+        return Buffer(
+            self.buffers,
+            site,
+            self.frame.statement or site,
+            turns=tuple(self.turns),
+            **properties,
+        )
+
+    def as_array(self, value: Any) -> Buffer | View | None:
+        """The array a value is when it is used as one."""
+        if isinstance(value, (Buffer, View)):
+            return value
+        if isinstance(value, Placeholder):
+            if value.buffer is None:
+                site = self.site(self.frame.module.source.tree)
+                self.buffers += 1
+                value.buffer = Buffer(
+                    self.buffers, site, site, None, name=value.name, origin="parameter", element="float"
+                )
+            return value.buffer
+        return None
+
+    def emit(
+        self,
+        kind: str,
+        effect: KernelSummary,
+        bindings: Mapping[str, Binding],
+        node: Any,
+        arguments: Mapping[str, Any] | None = None,
+        recorded: bool = True,
+    ) -> None:
+        """Append an event to the recordings that are open."""
+        if not self.active:
+            return
+        site = self.site(node)
+        statement = self.frame.statement or site
+        for recording in self.active:
+            if recording.backwards:
+                continue
+            self.events += 1
+            recording.events.append(
+                Event(
+                    self.events,
+                    kind,
+                    effect,
+                    bindings,
+                    arguments or {},
+                    site,
+                    statement,
+                    self.call_path(),
+                    tuple(self.turns),
+                    dict(self.guards),
+                    recorded,
+                )
+            )
+
+
+def _restore(box: Any, state: Any) -> None:
+    if isinstance(box, dict):
+        box.clear()
+        box.update(state)
+    else:
+        box[:] = state
+
+
+def _merged(one: Any, two: Any) -> Any:
+    if isinstance(one, dict):
+        keys = dict.fromkeys((*one, *two))
+        return {
+            k: merge(one[k], two[k]) if k in one and k in two else one[k] if k in one else two[k]
+            for k in keys
+        }
+    if len(one) != len(two):
+        return one if len(one) > len(two) else two
+    return [merge(a, b) for a, b in zip(one, two, strict=True)]
+
+
+def merge(one: Any, two: Any) -> Any:
+    """The value after a branch: what both arms agree on, or unknown."""
+    if one is two:
+        return one
+    if isinstance(one, tuple) and isinstance(two, tuple) and len(one) == len(two):
+        return tuple(merge(a, b) for a, b in zip(one, two, strict=True))
+    plain = (int, float, str, bool, Range, View)
+    if type(one) is type(two) and isinstance(one, plain) and one == two:
+        return one
+    return UNKNOWN
+
+
+def is_known(value: Any) -> bool:
+    """Whether a value is plain Python data."""
+    return value is None or isinstance(value, (int, float, str, bool, bytes))
+
+
+def truth(value: Any) -> bool | None:
+    """Truth of an abstract value, or None if it cannot be told."""
+    if isinstance(value, (Unknown, Placeholder)):
+        return None
+    if isinstance(value, List):
+        return bool(value.items) or (None if not value.exact else False)
+    if isinstance(value, Dict):
+        return bool(value.items) or (None if not value.exact else False)
+    if is_known(value) or isinstance(value, tuple):
+        return bool(value)
+    if isinstance(value, (Buffer, View, Tape, Instance, Function, Class, Module)):
+        return True
+    return None
+
+
+def dotted(node: Any) -> str:
+    """``a.b.c`` of a chain of names, or an empty string."""
+    if isinstance(node, cst.Attribute):
+        inner = dotted(node.value)
+        return f"{inner}.{node.attr.value}" if inner else ""
+    return node.value if isinstance(node, cst.Name) else ""

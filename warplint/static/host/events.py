@@ -1,0 +1,188 @@
+"""What the host side did to arrays: the ordered record a graph is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from warplint.static.host.values import Buffer, Tape, View, base_of
+from warplint.static.kernels.summary import (
+    Access,
+    AccessKind,
+    Dimension,
+    KernelSummary,
+    Need,
+    Parameter,
+    Site,
+    overlaps,
+)
+
+__all__ = [
+    "Backward",
+    "Binding",
+    "Event",
+    "Recording",
+    "copy_effect",
+    "elementwise_effect",
+    "library_effect",
+    "may_touch",
+    "reset_effect",
+]
+
+THREAD = Dimension(((("tid:0",), 1),))
+
+
+@dataclass(frozen=True)
+class Binding:
+    """An array bound to a path of a kernel in one launch."""
+
+    array: Buffer | View
+    text: str
+    """The argument as written at the call."""
+    rebound: Site | None = None
+    """The statement that gave this name to an object that already had another one."""
+    slot: tuple[int, Any] | None = None
+    """Container and key the argument was taken from, if it was taken from one."""
+
+    @property
+    def buffer(self) -> Buffer:
+        base = base_of(self.array)
+        assert base is not None
+        return base
+
+    @property
+    def requires_grad(self) -> bool | None:
+        if isinstance(self.array, View) and self.array.requires_grad is not None:
+            return self.array.requires_grad
+        return self.buffer.requires_grad
+
+    @property
+    def region(self) -> tuple[int, int] | None:
+        return self.array.region if isinstance(self.array, View) else None
+
+    @property
+    def certain(self) -> bool:
+        return not isinstance(self.array, View) or self.array.certain
+
+    @property
+    def differentiable(self) -> bool:
+        element = self.array.element if isinstance(self.array, View) else self.buffer.element
+        return element != "int"
+
+
+@dataclass(eq=False)
+class Event:
+    """One operation on arrays while a tape was recording."""
+
+    number: int
+    kind: str
+    """launch, copy, reset or library."""
+    effect: KernelSummary
+    bindings: Mapping[str, Binding]
+    arguments: Mapping[str, Any]
+    site: Site
+    statement: Site
+    call_path: tuple[Site, ...] = ()
+    turns: tuple[int, ...] = ()
+    guards: Mapping[int, int] = field(default_factory=dict)
+    recorded: bool = True
+
+    @property
+    def label(self) -> str:
+        return self.effect.name
+
+    def compatible(self, other: Event) -> bool:
+        """Whether both can happen in one run (they are not in opposite arms of a branch)."""
+        return all(other.guards.get(branch, arm) == arm for branch, arm in self.guards.items())
+
+
+@dataclass(frozen=True)
+class Backward:
+    """A call of ``tape.backward``. ``objective`` is None if the seeds are not known."""
+
+    site: Site
+    objective: tuple[Buffer, ...] | None
+
+
+@dataclass(eq=False)
+class Recording:
+    """What one tape recorded between its (re-)entry and its backward pass."""
+
+    tape: Tape
+    site: Site
+    events: list[Event] = field(default_factory=list)
+    backwards: list[Backward] = field(default_factory=list)
+    call_path: tuple[Site, ...] = ()
+
+
+def may_touch(first: Event, read: Access, second: Event, write: Access) -> bool:
+    """Whether an access of one event may meet an access of another, as far as can be told."""
+    a, b = first.bindings.get(read.path), second.bindings.get(write.path)
+    if a is None or b is None or a.buffer is not b.buffer:
+        return False
+    if not (a.certain and b.certain):
+        return False
+    if a.region and b.region:
+        if a.region[1] <= b.region[0] or b.region[1] <= a.region[0]:
+            return False
+        if a.region != b.region:
+            return True
+    elif a.region or b.region:
+        return True
+    return overlaps(read.dims, first.arguments, write.dims, second.arguments)
+
+
+def copy_effect(name: str, site: Site) -> KernelSummary:
+    """A copy as a kernel: reads ``source`` linearly, overwrites ``destination``."""
+    return KernelSummary(
+        name,
+        site.module.display,
+        site,
+        (Parameter("destination", "array"), Parameter("source", "array")),
+        reads=(Access("source", AccessKind.READ, (), site),),
+        writes=(Access("destination", AccessKind.STORE, (), site),),
+        flows={"destination": frozenset({"source"})},
+    )
+
+
+def reset_effect(name: str, site: Site) -> KernelSummary:
+    """``zero_``, ``fill_`` and the like: an overwrite the tape does not see."""
+    write = Access("destination", AccessKind.STORE, (), site)
+    return KernelSummary(
+        name, site.module.display, site, (Parameter("destination", "array"),), writes=(write,)
+    )
+
+
+def elementwise_effect(name: str, site: Site, inputs: int, *, linear: bool) -> KernelSummary:
+    """``wp.map`` and array operators: ``out`` from ``in0 …``, element by element."""
+    paths = [f"in{k}" for k in range(inputs)]
+    reads = tuple(Access(p, AccessKind.READ, (THREAD,), site) for p in paths)
+    given = frozenset(paths)
+    needs = frozenset() if linear else frozenset(Need(r, given, "out") for r in reads)
+    return KernelSummary(
+        name,
+        site.module.display,
+        site,
+        tuple(Parameter(p, "array") for p in (*paths, "out")),
+        reads=reads,
+        writes=(Access("out", AccessKind.STORE, (THREAD,), site),),
+        needs=needs,
+        flows={"out": given},
+    )
+
+
+def library_effect(name: str, site: Site, reads: tuple[str, ...], writes: tuple[str, ...]) -> KernelSummary:
+    """A simulation step of a library: nonlinear in all it reads, overwrites all it writes."""
+    read = tuple(Access(p, AccessKind.READ, (), site) for p in reads)
+    given = frozenset(reads)
+    return KernelSummary(
+        name,
+        site.module.display,
+        site,
+        tuple(Parameter(p, "array") for p in (*reads, *writes)),
+        reads=read,
+        writes=tuple(Access(p, AccessKind.STORE, (), site) for p in writes),
+        needs=frozenset(Need(r, given, p) for r in read for p in writes),
+        flows=dict.fromkeys(writes, given),
+    )

@@ -1,0 +1,495 @@
+"""Summaries of what lies outside the tree: Warp's own functions and arrays, simulation libraries.
+
+Torch, numpy, rendering and everything else that is not named here returns an unknown value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from warplint.static.host import events
+from warplint.static.host.calls import Calls
+from warplint.static.host.core import Frame
+from warplint.static.host.events import Backward, Binding
+from warplint.static.host.values import (
+    UNKNOWN,
+    Adjoint,
+    ArrayType,
+    Buffer,
+    Class,
+    Dict,
+    External,
+    Function,
+    List,
+    Mark,
+    Placeholder,
+    Pointer,
+    Tape,
+    View,
+    base_of,
+)
+from warplint.static.kernels.analysis import analyze_kernel
+from warplint.static.kernels.summary import KernelSummary
+
+__all__ = ["Interpreter"]
+
+_FRESH = {"zeros": 0, "ones": 0, "empty": 0, "full": 0}
+_LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "full_like"})
+_LAUNCH = ("kernel", "dim", "inputs", "outputs", "adj_inputs", "adj_outputs", "device", "stream", "adjoint")
+_LINEAR_OPERATORS = frozenset({"Add", "Subtract"})
+_SAME_ARRAY = frozenset({"flatten", "reshape", "view", "contiguous", "to", "transpose", "squeeze", "astype"})
+_SIMULATION = ("newton", "warp.sim", "mujoco_warp")
+_STATE_FIELDS = ("particle_q", "particle_qd", "body_q", "body_qd", "joint_q", "joint_qd")
+
+
+class Interpreter(Calls):
+    """The complete interpreter."""
+
+    # -- the host side of kernels -----------------------------------------------------------------
+
+    def resolve(self, expression: cst.BaseExpression, function: Function) -> Any:
+        """The value of an expression that stands in a kernel but belongs to Python."""
+        self.frames.append(Frame(function.scope, function.module))
+        try:
+            return self.evaluate_annotation(expression)
+        finally:
+            self.frames.pop()
+
+    def summary(self, function: Function) -> KernelSummary:
+        key = (id(function.node), id(function.scope))
+        if key not in self.summaries:
+            self.summaries[key] = analyze_kernel(function, self)
+        return self.summaries[key]
+
+    def array_type(self, dtype: Any, ndim: int | None) -> ArrayType:
+        if isinstance(dtype, Class) and dtype.is_struct:
+            return ArrayType("struct", ndim, dtype)
+        return ArrayType("int" if self.is_integer_type(dtype) else "float", ndim)
+
+    # -- calls into warp ----------------------------------------------------------------------
+
+    def library_call(self, callee: External, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        name = callee.last
+        if callee.name.startswith(_SIMULATION):
+            return self._simulation_call(callee, args, kwargs, node)
+        if not callee.name.startswith("warp"):
+            return UNKNOWN
+        if name in _FRESH or name in _LIKE or name == "clone":
+            return self._allocate(name, args, kwargs, node)
+        if name in ("launch", "launch_tiled"):
+            return self._launch(name, args, kwargs, node)
+        if name == "copy":
+            return self._copy_call(args, kwargs, node)
+        handler = _WARP.get(name)
+        if handler is not None:
+            return handler(self, args, kwargs, node)
+        if name in ("array1d", "array2d", "array3d", "array4d", "indexedarray", "fabricarray"):
+            if args or "data" in kwargs or "shape" in kwargs or "ptr" in kwargs:
+                return self._array(args, kwargs, node)
+            ndim = int(name[5]) if name[5].isdigit() else None
+            return self.array_type(kwargs.get("dtype", UNKNOWN), ndim)
+        return UNKNOWN
+
+    def _allocate(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        """``zeros`` and its family, the ``*_like`` family and ``clone``."""
+        wanted = kwargs.get("requires_grad", ...)
+        if name in _FRESH:
+            position = 2 if name == "full" else 1
+            dtype = kwargs.get("dtype", args[position] if len(args) > position else External("warp.float32"))
+            shape = kwargs.get("shape", args[0] if args else UNKNOWN)
+            dims = shape if isinstance(shape, tuple) else (shape,)
+            if isinstance(shape, List):
+                dims = tuple(shape.items)
+            grad = False if wanted is ... else wanted if isinstance(wanted, bool) else None
+            return self.new_buffer(
+                node,
+                requires_grad=grad,
+                element=self._element(dtype),
+                origin=name,
+                ndim=len(dims),
+                shape=dims,
+                explicit=wanted is not ...,
+            )
+        source = self.as_array(args[0] if args else kwargs.get("source", kwargs.get("src", UNKNOWN)))
+        base = base_of(source)
+        inherited: bool | None = None
+        element = "unknown"
+        if source is not None and base is not None:
+            inherited = source.requires_grad if isinstance(source, View) else base.requires_grad
+            element = source.element
+        grad = inherited if wanted is ... or wanted is None else wanted if isinstance(wanted, bool) else None
+        made = self.new_buffer(
+            node,
+            requires_grad=grad,
+            element=element,
+            origin=name,
+            ndim=base.ndim if base else None,
+            shape=source.shape if isinstance(source, Buffer) else None,
+            explicit=wanted is not ...,
+        )
+        if name == "clone" and source is not None:
+            recorded = made.requires_grad is not False and inherited is not False
+            self._emit_copy("wp.clone", made, source, node, recorded=recorded)
+        return made
+
+    def _element(self, dtype: Any) -> str:
+        if self.is_integer_type(dtype):
+            return "int"
+        if isinstance(dtype, Class):
+            return "struct"
+        return "float" if isinstance(dtype, External) else "unknown"
+
+    def _array(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        """``wp.array(...)``: a type, an allocation from data, or an alias of existing memory."""
+        data = args[0] if args else kwargs.get("data", ...)
+        allocates = data is not ... or any(k in kwargs for k in ("shape", "ptr", "length"))
+        dtype = kwargs.get("dtype", args[1] if len(args) > 1 else ...)
+        if not allocates:
+            ndim = kwargs.get("ndim", 1)
+            return self.array_type(dtype, ndim if isinstance(ndim, int) else None)
+        wanted = kwargs.get("requires_grad", ...)
+        grad = False if wanted is ... else wanted if isinstance(wanted, bool) else None
+        pointer = kwargs.get("ptr")
+        shared = pointer if isinstance(pointer, Pointer) else data if isinstance(data, Pointer) else None
+        if isinstance(data, (Buffer, View)) and kwargs.get("copy") is False:
+            shared = Pointer(base_of(data))  # type: ignore[arg-type]
+        if shared is not None and (pointer is not None or kwargs.get("copy") is False):
+            return View(shared.base, None, grad, shared.base.element)
+        # Without a dtype the element type follows the data, which may well be integers.
+        element = "unknown" if dtype is ... else self._element(dtype)
+        shape: tuple[Any, ...] | None = None
+        if isinstance(data, (List, tuple)):
+            shape = (len(data.items if isinstance(data, List) else data),)
+        return self.new_buffer(
+            node,
+            requires_grad=grad,
+            element=element,
+            origin="array",
+            shape=shape,
+            explicit=wanted is not ...,
+        )
+
+    def _from_other(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        """``from_torch``, ``from_numpy`` …: memory of somebody else."""
+        wanted = kwargs.get("requires_grad", ...)
+        name = node.func.attr.value if isinstance(getattr(node, "func", None), cst.Attribute) else ""
+        grad: bool | None = False if name == "from_numpy" and wanted is ... else None
+        if isinstance(wanted, bool):
+            grad = wanted
+        return self.new_buffer(node, requires_grad=grad, element="unknown", origin=name or "from_other")
+
+    def _tape(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        self.events += 1
+        return Tape(self.events, self.site(node))
+
+    # -- launches -----------------------------------------------------------------------------
+
+    def _launch(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        given = dict(zip(_LAUNCH, args, strict=False))
+        given.update(kwargs)
+        kernel = given.get("kernel", UNKNOWN)
+        if given.get("adjoint") is True:
+            return None
+        if not isinstance(kernel, Function) or kernel.kind != "kernel":
+            if self.active:
+                self.skip(f"{self.frame.module.source.display}: launch of an unknown kernel")
+            return UNKNOWN
+        self.called.add(kernel.node)
+        inputs = self.iterate(given.get("inputs", ()))
+        outputs = self.iterate(given.get("outputs", ()))
+        if inputs is None or outputs is None:
+            self.skip(f"{self.frame.module.source.display}: launch with unknown arguments")
+            return UNKNOWN
+        values = [*inputs, *outputs]
+        if not self.active:
+            self._seed_by_launch(kernel, values)
+            return UNKNOWN
+        nodes = [
+            *_argument_nodes(node, "inputs", len(inputs)),
+            *_argument_nodes(node, "outputs", len(outputs)),
+        ]
+        summary = self.summary(kernel)
+        bindings: dict[str, Binding] = {}
+        arguments: dict[str, Any] = {}
+        for parameter, value, source in zip(summary.parameters, values, nodes, strict=False):
+            if isinstance(value, int) and not isinstance(value, bool):
+                arguments[parameter.name] = value
+            elif parameter.kind != "scalar":
+                self._bind_paths(summary, parameter.name, value, source, bindings)
+        recorded = given.get("record_tape") is not False
+        self.emit("launch", summary, bindings, node, arguments, recorded)
+        return UNKNOWN
+
+    def _bind_paths(
+        self, summary: KernelSummary, name: str, value: Any, source: Any, bindings: dict[str, Binding]
+    ) -> None:
+        mark = self.origin(source) if source is not None else None
+        text = self.frame.module.source.code(source) if source is not None else ""
+        for path in summary.paths:
+            if path != name and not path.startswith(f"{name}."):
+                continue
+            found = value
+            for part in path.split(".")[1:]:
+                found = self.get_attribute(found, part)
+            array = self.as_array(found)
+            if array is not None:
+                spelled = text + path[len(name) :] if text else ""
+                bindings[path] = self._binding(array, spelled, mark)
+
+    def _binding(self, array: Buffer | View, text: str, mark: Mark | None) -> Binding:
+        base = base_of(array)
+        assert base is not None
+        return Binding(
+            array,
+            text or base.name or base.origin,
+            mark.statement if mark else None,
+            mark.slot if mark else None,
+        )
+
+    def _seed_by_launch(self, kernel: Function, values: list[Any]) -> None:
+        """A kernel off the tape that writes some ``x.grad`` sets a seed."""
+        if not any(isinstance(v, Adjoint) for v in values):
+            return
+        summary = self.summary(kernel)
+        for parameter, value in zip(summary.parameters, values, strict=False):
+            if isinstance(value, Adjoint) and summary.writes_of(parameter.name):
+                self.seeds[value.base.number] = value.base
+
+    def _map(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        if not isinstance(node, cst.Call) or not args:
+            return UNKNOWN
+        arrays = [a for a in (self.as_array(v) for v in args[1:]) if a is not None]
+        out = self.as_array(kwargs.get("out"))
+        return self._elementwise("wp.map", arrays, out, node, linear=False)
+
+    def _elementwise(
+        self, name: str, arrays: list[Buffer | View], out: Buffer | View | None, node: Any, *, linear: bool
+    ) -> Any:
+        if not arrays:
+            return UNKNOWN
+        flags = [self._grad_of(a) for a in arrays]
+        grad: bool | None = True if True in flags else None if None in flags else False
+        made = out or self.new_buffer(node, requires_grad=grad, element=arrays[0].element, origin=name)
+        effect = events.elementwise_effect(name, self.site(node), len(arrays), linear=linear)
+        bindings = {f"in{k}": self._binding(a, "", None) for k, a in enumerate(arrays)}
+        bindings["out"] = self._binding(made, "", None)
+        self.emit("launch", effect, bindings, node)
+        return made
+
+    def array_operator(self, name: str, left: Any, right: Any, node: Any) -> Any:
+        arrays = [a for a in (left, right) if isinstance(a, (Buffer, View))]
+        linear = name in _LINEAR_OPERATORS or (len(arrays) < 2 and name in ("Multiply", "Divide"))
+        return self._elementwise(f"array {name.lower()}", arrays, None, node, linear=linear)
+
+    # -- copies and resets --------------------------------------------------------------------
+
+    def _grad_of(self, array: Buffer | View) -> bool | None:
+        if isinstance(array, View) and array.requires_grad is not None:
+            return array.requires_grad
+        base = base_of(array)
+        return base.requires_grad if base is not None else None
+
+    def _copy_call(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        destination = args[0] if args else kwargs.get("dest", UNKNOWN)
+        source = args[1] if len(args) > 1 else kwargs.get("src", UNKNOWN)
+        if isinstance(destination, Adjoint):
+            self.seeds[destination.base.number] = destination.base
+            return None
+        partial = any(k in kwargs for k in ("dest_offset", "src_offset", "count")) or len(args) > 2
+        self._copy_arrays("wp.copy", destination, source, node, partial=partial)
+        return None
+
+    def _copy_arrays(self, name: str, destination: Any, source: Any, node: Any, *, partial: bool) -> None:
+        target, origin = self.as_array(destination), self.as_array(source)
+        if target is None:
+            return
+        if partial:
+            base = base_of(target)
+            assert base is not None
+            target = View(base, None, self._grad_of(target), target.element, certain=False)
+        if origin is None:
+            self._emit_reset(name, target, node)
+            return
+        recorded = self._grad_of(target) is not False and self._grad_of(origin) is not False
+        self._emit_copy(name, target, origin, node, recorded=recorded)
+
+    def _emit_copy(self, name: str, target: Any, source: Any, node: Any, *, recorded: bool) -> None:
+        effect = events.copy_effect(name, self.site(node))
+        texts = _copy_texts(node)
+        code = self.frame.module.source.code
+        bindings = {
+            "destination": self._binding(target, code(texts[0]) if texts[0] is not None else "", None),
+            "source": self._binding(source, code(texts[1]) if texts[1] is not None else "", None),
+        }
+        self.emit("copy", effect, bindings, node, recorded=recorded)
+
+    def _emit_reset(self, name: str, target: Buffer | View, node: Any) -> None:
+        effect = events.reset_effect(name, self.site(node))
+        text = ""
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and name != "wp.copy":
+            text = self.frame.module.source.code(node.func.value)
+        binding = self._binding(target, text, None)
+        self.emit("reset", effect, {"destination": binding}, node, recorded=False)
+
+    # -- methods ------------------------------------------------------------------------------
+
+    def array_method(
+        self, receiver: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: Any
+    ) -> Any:
+        if isinstance(receiver, Tape):
+            return self._tape_method(receiver, name, args, kwargs, node)
+        if isinstance(receiver, Adjoint):
+            if name in ("fill_", "assign"):
+                self.seeds[receiver.base.number] = receiver.base
+            return UNKNOWN
+        if isinstance(receiver, Placeholder):
+            if receiver.library:
+                return self._simulation_method(receiver, name, args, kwargs, node)
+            if name == "backward":
+                return UNKNOWN
+        array = self.as_array(receiver)
+        if array is None:
+            return UNKNOWN
+        if name in ("zero_", "fill_"):
+            self._emit_reset(f"{name}()", array, node)
+            return None
+        if name == "assign":
+            self._copy_arrays("assign()", array, args[0] if args else UNKNOWN, node, partial=False)
+            return None
+        if name in _SAME_ARRAY:
+            return array
+        if name == "numpy":
+            base = base_of(array)
+            return Pointer(base) if base is not None else UNKNOWN
+        return UNKNOWN
+
+    def _tape_method(self, tape: Tape, name: str, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        if name in ("__enter__", "__exit__"):
+            if name == "__enter__":
+                return self.enter(tape, node)
+            self.leave(tape, node)
+            return None
+        if name != "backward":
+            return None
+        recording = next((r for r in reversed(self.recordings) if r.tape is tape), None)
+        if recording is None:
+            return None
+        recording.backwards.append(Backward(self.site(node), self._objective(args, kwargs)))
+        self.seeds = {}
+        return None
+
+    def _objective(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[Buffer, ...] | None:
+        loss = args[0] if args else kwargs.get("loss")
+        grads = args[1] if len(args) > 1 else kwargs.get("grads")
+        found: list[Buffer] = []
+        known = True
+        if loss is not None:
+            base = base_of(self.as_array(loss))
+            known = base is not None
+            found.extend([base] if base is not None else [])
+        if isinstance(grads, Dict):
+            for key in grads.items:
+                base = base_of(self.as_array(key))
+                if base is not None:
+                    found.append(base)
+                else:
+                    known = False
+            known = known and grads.exact
+        elif grads is not None:
+            known = False
+        if loss is None and grads is None:
+            found.extend(self.seeds.values())
+            known = bool(found)
+        return tuple(found) if known else None
+
+    # -- simulation libraries -------------------------------------------------------------------
+
+    def _simulation_call(self, callee: External, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        arrays = [a for a in args if isinstance(a, Placeholder) and a.library]
+        if callee.last in ("eval_fk", "eval_ik") and arrays:
+            return None
+        return Placeholder(callee.last, "simulation")
+
+    def _simulation_method(
+        self, receiver: Placeholder, name: str, args: list[Any], kwargs: dict[str, Any], node: Any
+    ) -> Any:
+        if name in ("step", "simulate"):
+            states = [a for a in (*args, *kwargs.values()) if isinstance(a, Placeholder) and a.library]
+            offset = 1 if name == "simulate" and len(states) > 2 else 0
+            if len(states) >= 2 + offset:
+                self._simulation_step(name, states[offset], states[offset + 1], node)
+            return None
+        if name == "clear_forces":
+            for field in ("particle_f", "body_f"):
+                array = self.as_array(self.child(receiver, field, f"{receiver.name}.{field}"))
+                assert array is not None
+                if receiver.children[field].buffer in self._touched():
+                    self._emit_reset("clear_forces()", array, node)
+            return None
+        if name in ("state", "control", "contacts", "finalize", "collide"):
+            return Placeholder(name, receiver.library)
+        return UNKNOWN
+
+    def _touched(self) -> set[Buffer]:
+        return {b.buffer for r in self.active for e in r.events for b in e.bindings.values()}
+
+    def _simulation_step(self, name: str, before: Placeholder, after: Placeholder, node: Any) -> None:
+        reads = tuple(f"in.{f}" for f in _STATE_FIELDS)
+        writes = tuple(f"out.{f}" for f in _STATE_FIELDS)
+        effect = events.library_effect(name, self.site(node), reads, writes)
+        call = node if isinstance(node, cst.Call) else None
+        nodes = [a.value for a in call.args] if call is not None else []
+        bindings: dict[str, Binding] = {}
+        for prefix, state in (("in", before), ("out", after)):
+            source = next((n for n in nodes if self.evaluate(n) is state), None)
+            mark = self.origin(source) if source is not None else None
+            text = self.frame.module.source.code(source) if source is not None else state.name
+            for field in _STATE_FIELDS:
+                held = self.child(state, field, f"{state.name}.{field}")
+                array = self.as_array(held)
+                if array is not None:
+                    bindings[f"{prefix}.{field}"] = self._binding(array, f"{text}.{field}", mark)
+        self.emit("library", effect, bindings, node)
+
+
+def _argument_nodes(node: Any, name: str, count: int) -> list[Any]:
+    """The expressions of ``inputs=[...]`` or ``outputs=[...]``, or Nones if they are not a display."""
+    found = None
+    if isinstance(node, cst.Call):
+        position = _LAUNCH.index(name)
+        positional = [a for a in node.args if a.keyword is None]
+        if position < len(positional) and not any(a.star for a in positional[: position + 1]):
+            found = positional[position].value
+        for argument in node.args:
+            if argument.keyword is not None and argument.keyword.value == name:
+                found = argument.value
+    if isinstance(found, (cst.List, cst.Tuple)) and len(found.elements) == count:
+        return [None if isinstance(e, cst.StarredElement) else e.value for e in found.elements]
+    return [None] * count
+
+
+def _copy_texts(node: Any) -> tuple[Any, Any]:
+    """Destination and source expressions of a copy, clone or assign."""
+    if not isinstance(node, cst.Call):
+        return None, None
+    values = [a.value for a in node.args if a.keyword is None]
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "assign":
+        return node.func.value, values[0] if values else None
+    last = node.func.attr.value if isinstance(node.func, cst.Attribute) else getattr(node.func, "value", "")
+    if last == "clone":
+        return None, values[0] if values else None
+    return (values[0] if values else None, values[1] if len(values) > 1 else None)
+
+
+_WARP: dict[str, Any] = {
+    "array": Interpreter._array,
+    "Tape": Interpreter._tape,
+    "map": Interpreter._map,
+    "from_torch": Interpreter._from_other,
+    "from_numpy": Interpreter._from_other,
+    "from_jax": Interpreter._from_other,
+    "from_dlpack": Interpreter._from_other,
+    "from_paddle": Interpreter._from_other,
+}

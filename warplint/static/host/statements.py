@@ -1,0 +1,606 @@
+"""Execution of statements: modules, definitions, assignments, branches, loops, with-blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from warplint.source.discovery import SourceFile
+from warplint.static.host.core import Frame, Signal, dotted, truth
+from warplint.static.host.events import Recording
+from warplint.static.host.expressions import UNKNOWN_LENGTH, Expressions
+from warplint.static.host.values import (
+    UNKNOWN,
+    Buffer,
+    Class,
+    Dict,
+    External,
+    Function,
+    Instance,
+    List,
+    Mark,
+    Module,
+    Placeholder,
+    Range,
+    Scope,
+    Tape,
+    Unknown,
+    View,
+    base_of,
+)
+
+__all__ = ["Statements"]
+
+ALL_TURNS = 10
+"""Loops up to this length run in full; longer ones run their first and their last turns."""
+EDGE_TURNS = 4
+TAPED_TURNS = 2
+"""Turns of a loop whose body completes a recording: the second shows what the first left behind."""
+
+
+class Statements(Expressions):
+    """Statements, in the order in which Python would run them."""
+
+    # -- modules ------------------------------------------------------------------------------
+
+    def import_module(self, file: SourceFile) -> Module | None:
+        """The module of a file, executed on first import (cycles see it half done, as in Python)."""
+        module = self.modules.get(file.path)
+        if module is not None:
+            return module
+        source = self.project.parse(file)
+        if source is None:
+            self.skip(f"{file.display}: {file.problem or 'cannot be parsed'}")
+            return None
+        module = Module(file.path.stem, source)
+        self.modules[file.path] = module
+        self.run_module(module, "__main__" if file.path == self.script.path else file.path.stem)
+        return module
+
+    def run_module(self, module: Module, name: str) -> None:
+        module.scope.names.update({"__name__": name, "__file__": module.source.display, "__doc__": None})
+        self.frames.append(Frame(module.scope, module))
+        try:
+            self.block(module.source.tree)
+        finally:
+            self.frames.pop()
+            module.done = True
+
+    def _import(self, node: cst.Import) -> None:
+        for alias in node.names:
+            name = dotted(alias.name)
+            asname = alias.asname.name.value if alias.asname is not None else None  # type: ignore[union-attr]
+            module = self._load(name, 0)
+            if asname:
+                self.bind(asname, module if module is not None else External(name))
+                continue
+            first = name.partition(".")[0]
+            package = self._load(first, 0) if first != name else module
+            if package is None:
+                self.bind(first, External(first))
+                continue
+            self.bind(first, package)
+            self._link(package, name.split(".")[1:], first)
+
+    def _link(self, package: Module, parts: list[str], prefix: str) -> None:
+        """``import a.b.c`` makes ``b`` an attribute of ``a`` and so on."""
+        current = package
+        for part in parts:
+            prefix = f"{prefix}.{part}"
+            loaded = self._load(prefix, 0)
+            if loaded is None:
+                return
+            current.scope.names[part] = loaded
+            current = loaded
+
+    def _load(self, name: str, level: int) -> Module | None:
+        frame = self.frame
+        file = self.project.resolver.resolve(name, level, frame.module.source.file.path, self.script.path)
+        return self.import_module(file) if file is not None else None
+
+    def _import_from(self, node: cst.ImportFrom) -> None:
+        level = len(node.relative)
+        name = dotted(node.module) if node.module is not None else ""
+        module = self._load(name, level)
+        if isinstance(node.names, cst.ImportStar):
+            self._import_star(module, name)
+            return
+        for alias in node.names:
+            wanted = alias.name.value if isinstance(alias.name, cst.Name) else dotted(alias.name)
+            bound = alias.asname.name.value if alias.asname is not None else wanted  # type: ignore[union-attr]
+            value: Any = UNKNOWN
+            if module is not None:
+                if wanted in module.scope.names:
+                    value = module.scope.names[wanted]
+                else:
+                    submodule = self._load(f"{name}.{wanted}" if name else wanted, level)
+                    value = submodule if submodule is not None else UNKNOWN
+            elif level:
+                submodule = self._load(f"{name}.{wanted}" if name else wanted, level)
+                value = submodule if submodule is not None else UNKNOWN
+            else:
+                submodule = self._load(f"{name}.{wanted}", 0)
+                value = submodule if submodule is not None else External(f"{name}.{wanted}")
+            self.bind(bound, value)
+
+    def _import_star(self, module: Module | None, name: str) -> None:
+        if module is None:
+            if name.partition(".")[0] == "warp":
+                for known in _STAR_NAMES:
+                    self.bind(known, External(f"warp.{known}"))
+            return
+        exported = module.scope.names.get("__all__")
+        names = [n for n in module.scope.names if not n.startswith("_")]
+        if isinstance(exported, (List, tuple)):
+            items = exported.items if isinstance(exported, List) else exported
+            names = [n for n in items if isinstance(n, str)]
+        for item in names:
+            if item in module.scope.names:
+                self.bind(item, module.scope.names[item])
+
+    # -- blocks -------------------------------------------------------------------------------
+
+    def block(self, body: Any) -> Signal | None:
+        for statement in body.body:
+            signal = self.statement(statement)
+            if signal is not None:
+                return signal
+        return None
+
+    def statement(self, node: Any) -> Signal | None:
+        self.step()
+        if isinstance(node, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+            self.frame.statement = self.site(node)
+            for small in node.body:
+                signal = self.small(small)
+                if signal is not None:
+                    return signal
+            return None
+        handler = _COMPOUND.get(type(node))
+        return handler(self, node) if handler is not None else None
+
+    def small(self, node: Any) -> Signal | None:
+        if isinstance(node, cst.Expr):
+            self.evaluate(node.value)
+        elif isinstance(node, cst.Assign):
+            value = self.evaluate(node.value)
+            for target in node.targets:
+                self.assign_target(target.target, value, node.value)
+        elif isinstance(node, cst.AnnAssign):
+            if node.value is not None:
+                self.assign_target(node.target, self.evaluate(node.value), node.value)
+        elif isinstance(node, cst.AugAssign):
+            self._augmented(node)
+        elif isinstance(node, cst.Return):
+            return Signal("return", self.evaluate(node.value) if node.value is not None else None)
+        elif isinstance(node, cst.Raise):
+            return Signal("raise")
+        elif isinstance(node, cst.Break):
+            return Signal("break")
+        elif isinstance(node, cst.Continue):
+            return Signal("continue")
+        elif isinstance(node, cst.Import):
+            self._import(node)
+        elif isinstance(node, cst.ImportFrom):
+            self._import_from(node)
+        elif isinstance(node, cst.Global):
+            self.frame.scope.global_names.update(n.name.value for n in node.names)
+        elif isinstance(node, cst.Nonlocal):
+            self.frame.scope.outer_names.update(n.name.value for n in node.names)
+        elif isinstance(node, cst.Del):
+            pass
+        return None
+
+    # -- assignment ---------------------------------------------------------------------------
+
+    def assign_target(self, target: Any, value: Any, source: Any = None) -> None:
+        """Assign to a name, attribute, subscript or a pattern of them; ``source`` is the right side."""
+        if isinstance(target, cst.Name):
+            self.bind(target.value, value, self._mark(source, value, self._bound_name(target.value)))
+        elif isinstance(target, cst.Attribute):
+            self._assign_attribute(target, value, source)
+        elif isinstance(target, cst.Subscript):
+            self._assign_item(target, value, source)
+        elif isinstance(target, (cst.Tuple, cst.List)):
+            self._unpack(target, value, source)
+        elif isinstance(target, cst.StarredElement):
+            self.assign_target(target.value, value)
+
+    def _unpack(self, target: Any, value: Any, source: Any) -> None:
+        elements = list(target.elements)
+        sources: list[Any] = [None] * len(elements)
+        if isinstance(source, (cst.Tuple, cst.List)) and len(source.elements) == len(elements):
+            sources = [e.value for e in source.elements]
+        items = self.iterate(value)
+        star = next((k for k, e in enumerate(elements) if isinstance(e, cst.StarredElement)), None)
+        if items is not None and star is not None:
+            tail = len(elements) - star - 1
+            middle = items[star : len(items) - tail]
+            items = [*items[:star], List(middle), *items[len(items) - tail :]]
+        if items is None and isinstance(value, Placeholder):
+            items = [self.child(value, k, f"{value.name}[{k}]") for k in range(len(elements))]
+        # Marks are taken before any target is bound: ``a, b = b, a`` reads the old state.
+        for position, element in enumerate(elements):
+            item = items[position] if items is not None and position < len(items) else UNKNOWN
+            inner = element.value
+            self.assign_target(inner, item, sources[position])
+
+    def _bound_name(self, name: str) -> Any:
+        return self.frame.scope.names.get(name)
+
+    def _mark(self, source: Any, value: Any, previous: Any) -> Mark | None:
+        """The mark of a name that gets ``value`` from the expression ``source``."""
+        if not isinstance(source, (cst.Name, cst.Attribute, cst.Subscript)):
+            return None
+        if not isinstance(value, (Buffer, View, Instance, List, Dict, Placeholder, tuple)):
+            return None
+        inherited = self.origin(source)
+        slot = inherited.slot if inherited is not None else None
+        if isinstance(source, cst.Name) or (previous is not None and previous is not value):
+            return Mark(self.frame.statement, slot)
+        if inherited is not None and inherited.statement is not None:
+            return inherited
+        return Mark(self.frame.statement, slot)
+
+    def _assign_attribute(self, target: cst.Attribute, value: Any, source: Any) -> None:
+        owner = self.evaluate(target.value)
+        name = target.attr.value
+        if isinstance(owner, Instance):
+            if isinstance(owner.cls, Class):
+                prop = owner.cls.lookup(name)
+                if isinstance(prop, Function) and prop.setter is not None:
+                    self.call_function(prop.setter, [owner, value], {}, target)
+                    return
+            mark = self._mark(source, value, owner.attributes.get(name))
+            self.put(owner.attributes, name, value)
+            self.note(owner.bindings, name, mark)
+            spelled = self.frame.module.source.code(target)
+            self.christen(value, spelled)
+        elif isinstance(owner, (Buffer, View)):
+            base = base_of(owner)
+            if base is not None and name == "requires_grad":
+                base.requires_grad = value if isinstance(value, bool) else None
+            elif base is not None and name == "grad":
+                self.seeds[base.number] = base
+        elif isinstance(owner, (Module, Class)):
+            names = owner.scope.names if isinstance(owner, Module) else owner.attributes
+            self.put(names, name, value)
+        elif isinstance(owner, Placeholder):
+            if name == "requires_grad":
+                array = self.as_array(owner)
+                if isinstance(array, Buffer) and isinstance(value, bool):
+                    array.requires_grad = value
+            else:
+                self.put(owner.children, name, value)
+        elif isinstance(owner, Function):
+            self.put(owner.attributes, name, value)
+
+    def _assign_item(self, target: cst.Subscript, value: Any, source: Any) -> None:
+        owner = self.evaluate(target.value)
+        index = self._index(target)
+        if isinstance(owner, List):
+            if isinstance(index, int) and -len(owner.items) <= index < len(owner.items):
+                position = index % len(owner.items)
+                mark = self._mark(source, value, owner.items[position])
+                self.touch(owner.items)
+                owner.items[position] = value
+                self.note(owner.bindings, position, mark)
+            elif isinstance(index, slice) and isinstance(value, (List, tuple)):
+                self.touch(owner.items)
+                owner.items[index] = value.items if isinstance(value, List) else list(value)
+            elif not isinstance(index, int):
+                # Some element changed and nobody knows which: forget all of them.
+                self.touch(owner.items)
+                owner.items[:] = [UNKNOWN] * len(owner.items)
+        elif isinstance(owner, Dict):
+            try:
+                self.put(owner.items, index, value)
+            except TypeError:
+                owner.exact = False
+            else:
+                if isinstance(index, Unknown):
+                    owner.exact = False
+        elif isinstance(owner, Placeholder) and isinstance(index, (int, str)):
+            self.put(owner.children, index, value)
+        elif isinstance(owner, Instance) and isinstance(owner.cls, Class):
+            method = owner.cls.lookup("__setitem__")
+            if isinstance(method, Function):
+                self.call_function(method, [owner, index, value], {}, target)
+
+    def _augmented(self, node: cst.AugAssign) -> None:
+        left = self.evaluate(node.target)
+        right = self.evaluate(node.value)
+        name = type(node.operator).__name__.removesuffix("Assign")
+        if isinstance(left, List) and name == "Add":
+            items = self.iterate(right)
+            self.touch(left.items)
+            if items is None:
+                left.exact = False
+            else:
+                left.items.extend(items[: 2000 - len(left.items)])
+            return
+        self.assign_target(node.target, self.operate(name, left, right, node))
+
+    # -- control flow -------------------------------------------------------------------------
+
+    def _if(self, node: cst.If) -> Signal | None:
+        self.frame.statement = self.site(node)
+        known = truth(self.evaluate(node.test))
+
+        def other() -> Signal | None:
+            if node.orelse is None:
+                return None
+            return self._if(node.orelse) if isinstance(node.orelse, cst.If) else self.block(node.orelse.body)
+
+        if known is True:
+            return self.block(node.body)
+        if known is False:
+            return other()
+        return self.undecided(lambda: self.block(node.body), other)
+
+    def _for(self, node: cst.For) -> Signal | None:
+        self.frame.statement = self.site(node)
+        iterable = self.evaluate(node.iter)
+        turns = self._turns(iterable)
+        completed = len(self.recordings)
+        taped = 0
+        for turn, item, mark in turns:
+            self.step()
+            self.turns.append(turn)
+            try:
+                if isinstance(node.target, cst.Name):
+                    self.bind(node.target.value, item, mark)
+                else:
+                    self.assign_target(node.target, item)
+                signal = self.block(node.body)
+            finally:
+                self.turns.pop()
+            if signal is not None and signal.kind != "continue":
+                if signal.kind == "break":
+                    return None
+                return signal
+            if len(self.recordings) > completed and not self.active:
+                completed = len(self.recordings)
+                taped += 1
+                if taped >= TAPED_TURNS:
+                    break
+        if node.orelse is not None:
+            return self.block(node.orelse.body)
+        return None
+
+    def _turns(self, iterable: Any) -> list[tuple[int, Any, Mark | None]]:
+        """The turns of a loop that are run, with the value of the loop variable."""
+        if isinstance(iterable, Range):
+            start = iterable.start if isinstance(iterable.start, int) else 0
+            step = iterable.step if isinstance(iterable.step, int) and iterable.step else 1
+            stop = iterable.stop
+            if not isinstance(stop, int):
+                stop = start + (UNKNOWN_LENGTH - 1) * step
+            numbers = range(start, stop, step)
+            picked = _edges(len(numbers))
+            return [(k, numbers[k], None) for k in picked]
+        items = self.iterate(iterable)
+        if items is None:
+            if isinstance(iterable, Placeholder):
+                return [(k, self.child(iterable, k, f"{iterable.name}[{k}]"), None) for k in range(3)]
+            return [(k, UNKNOWN, None) for k in range(3)]
+        if isinstance(iterable, List):
+            slots = [Mark(None, (id(iterable), k)) for k in range(len(items))]
+            return [(k, items[k], slots[k]) for k in _edges(len(items))]
+        return [(k, items[k], None) for k in _edges(len(items))]
+
+    def _while(self, node: cst.While) -> Signal | None:
+        self.frame.statement = self.site(node)
+        completed = len(self.recordings)
+        taped = 0
+        for turn in range(4 * ALL_TURNS):
+            self.step()
+            known = truth(self.evaluate(node.test))
+            if known is False or (known is None and turn >= EDGE_TURNS):
+                break
+            self.turns.append(turn)
+            try:
+                signal = self.block(node.body)
+            finally:
+                self.turns.pop()
+            if signal is not None and signal.kind != "continue":
+                return None if signal.kind == "break" else signal
+            if len(self.recordings) > completed and not self.active:
+                completed = len(self.recordings)
+                taped += 1
+                if taped >= TAPED_TURNS:
+                    break
+        return None
+
+    def _try(self, node: Any) -> Signal | None:
+        signal = self.block(node.body)
+        if signal is not None and signal.kind == "raise":
+            signal = None  # some handler took it; which one is not known
+        if signal is None and node.orelse is not None:
+            signal = self.block(node.orelse.body)
+        if node.finalbody is not None:
+            last = self.block(node.finalbody.body)
+            signal = last or signal
+        return signal
+
+    def _with(self, node: cst.With) -> Signal | None:
+        self.frame.statement = self.site(node)
+        opened: list[Any] = []
+        for item in node.items:
+            manager = self.evaluate(item.item)
+            entered = self.enter(manager, item.item)
+            opened.append(manager)
+            if item.asname is not None:
+                self.assign_target(item.asname.name, entered)
+        try:
+            return self.block(node.body)
+        finally:
+            for manager in reversed(opened):
+                self.leave(manager, node)
+
+    def enter(self, manager: Any, node: Any) -> Any:
+        """``__enter__`` of a context manager."""
+        if isinstance(manager, Tape):
+            current = next(
+                (r for r in reversed(self.recordings) if r.tape is manager and not r.backwards), None
+            )
+            if current is None:
+                current = Recording(manager, self.site(node), call_path=self.call_path())
+                self.recordings.append(current)
+            self.active = [*self.active, current]
+            return manager
+        if isinstance(manager, Instance) and isinstance(manager.cls, Class):
+            method = manager.cls.lookup("__enter__")
+            if isinstance(method, Function):
+                return self.call_function(method, [manager], {}, node)
+            return manager
+        return manager if isinstance(manager, Placeholder) else UNKNOWN
+
+    def leave(self, manager: Any, node: Any) -> None:
+        if isinstance(manager, Tape):
+            self.active = [r for r in self.active if r.tape is not manager]
+        elif isinstance(manager, Instance) and isinstance(manager.cls, Class):
+            method = manager.cls.lookup("__exit__")
+            if isinstance(method, Function):
+                self.call_function(method, [manager, None, None, None], {}, node)
+
+    def _match(self, node: Any) -> Signal | None:
+        signal: Signal | None = None
+        for case in node.cases:
+            body = case.body
+            signal = self.undecided(lambda body=body: self.block(body), lambda: None)  # type: ignore[misc]
+        return signal
+
+    # -- definitions --------------------------------------------------------------------------
+
+    def _function(self, node: cst.FunctionDef) -> None:
+        frame = self.frame
+        frame.statement = self.site(node)
+        # Class bodies are no enclosing scope for the functions in them.
+        scope = frame.scope
+        if scope.names.get("__class_body__") and scope.parent is not None:
+            scope = scope.parent
+        function: Any = Function(
+            node.name.value, node, frame.module, scope, defaults=self.defaults(node.params)
+        )
+        value: Any = function
+        for decorator in reversed(node.decorators):
+            value = self.decorate(decorator.decorator, value)
+        self.bind(node.name.value, value)
+
+    def decorate(self, decorator: Any, value: Any) -> Any:
+        raise NotImplementedError
+
+    def _class(self, node: cst.ClassDef) -> None:
+        frame = self.frame
+        frame.statement = self.site(node)
+        bases = tuple(self.evaluate(a.value) for a in node.bases)
+        cls = Class(node.name.value, node, frame.module, bases)
+        cls.is_enum = cls.derives_from("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
+        cls.is_dataclass = any(isinstance(b, Class) and b.is_dataclass for b in bases) or cls.derives_from(
+            "NamedTuple"
+        )
+        body = Scope({"__class_body__": True}, frame.scope)
+        outer = frame.scope
+        frame.scope = body
+        try:
+            for statement in node.body.body:
+                if isinstance(statement, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+                    for small in statement.body:
+                        if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name):
+                            cls.fields[small.target.value] = self.evaluate_annotation(
+                                small.annotation.annotation
+                            )
+                self.statement(statement)
+        finally:
+            frame.scope = outer
+        body.names.pop("__class_body__", None)
+        cls.attributes = body.names
+        for member in cls.attributes.values():
+            if isinstance(member, Function) and member.owner is None:
+                member.owner = cls
+        value: Any = cls
+        for decorator in reversed(node.decorators):
+            value = self.decorate(decorator.decorator, value)
+        self.bind(node.name.value, value)
+
+    def evaluate_annotation(self, node: Any) -> Any:
+        """The value of an annotation, quoted or not."""
+        value = self.evaluate(node)
+        if isinstance(value, str):
+            try:
+                return self.evaluate(cst.parse_expression(value))
+            except cst.ParserSyntaxError:
+                return UNKNOWN
+        return value
+
+
+def _edges(count: int) -> list[int]:
+    """The turns that are run of ``count`` turns: all of a short loop, both ends of a long one."""
+    if count <= ALL_TURNS:
+        return list(range(count))
+    return [*range(EDGE_TURNS), *range(count - EDGE_TURNS, count)]
+
+
+_STAR_NAMES = (
+    "array",
+    "array2d",
+    "array3d",
+    "array4d",
+    "kernel",
+    "func",
+    "struct",
+    "launch",
+    "launch_tiled",
+    "Tape",
+    "zeros",
+    "ones",
+    "full",
+    "empty",
+    "clone",
+    "copy",
+    "zeros_like",
+    "empty_like",
+    "ones_like",
+    "full_like",
+    "vec2",
+    "vec3",
+    "vec4",
+    "mat22",
+    "mat33",
+    "quat",
+    "float32",
+    "float64",
+    "int32",
+    "tid",
+    "atomic_add",
+    "atomic_sub",
+    "sin",
+    "cos",
+    "tanh",
+    "exp",
+    "log",
+    "sqrt",
+    "length",
+    "normalize",
+    "dot",
+    "cross",
+    "min",
+    "max",
+    "abs",
+    "clamp",
+    "init",
+)
+
+_COMPOUND: dict[type, Any] = {
+    cst.If: Statements._if,
+    cst.For: Statements._for,
+    cst.While: Statements._while,
+    cst.Try: Statements._try,
+    cst.TryStar: Statements._try,
+    cst.With: Statements._with,
+    cst.FunctionDef: Statements._function,
+    cst.ClassDef: Statements._class,
+    cst.Match: Statements._match,
+}

@@ -1,0 +1,313 @@
+"""The values of the abstract interpreter.
+
+Immutable Python data (numbers, strings, None, tuples) stands for itself; everything with identity
+is one object here per object of the program, so that aliasing is decided with ``is``. What cannot
+be known is ``UNKNOWN``, and an unknown never becomes a finding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from warplint.static.kernels.summary import Site
+
+__all__ = [
+    "UNKNOWN",
+    "Adjoint",
+    "ArrayType",
+    "Bound",
+    "Buffer",
+    "Class",
+    "Dict",
+    "External",
+    "Function",
+    "Instance",
+    "List",
+    "Mark",
+    "Module",
+    "Placeholder",
+    "Pointer",
+    "Range",
+    "Scope",
+    "Tape",
+    "Unknown",
+    "View",
+    "base_of",
+]
+
+
+class Unknown:
+    """The value nothing is known about (one instance)."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = Unknown()
+
+
+@dataclass(frozen=True)
+class External:
+    """Something from outside the checked tree, by its dotted name (``warp.zeros``, ``numpy``)."""
+
+    name: str
+
+    @property
+    def last(self) -> str:
+        return self.name.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a name got its object from: the statement that rebound it, the container slot."""
+
+    statement: Site | None = None
+    slot: tuple[Any, Any] | None = None
+
+
+@dataclass(eq=False)
+class Scope:
+    """Names of a module, a class body or a function call."""
+
+    names: dict[str, Any] = field(default_factory=dict)
+    parent: Scope | None = None
+    """The enclosing function scope or the module; class bodies are skipped as Python does."""
+    global_names: set[str] = field(default_factory=set)
+    outer_names: set[str] = field(default_factory=set)
+    bindings: dict[str, Mark] = field(default_factory=dict)
+    """How a name last came to an object that already had another name."""
+
+    def find(self, name: str) -> Scope | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope
+            scope = scope.parent
+        return None
+
+    @property
+    def top(self) -> Scope:
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+
+@dataclass(eq=False)
+class Module:
+    """A module of the checked tree, executed once per entry."""
+
+    name: str
+    source: Any
+    """The parsed module (``syntax.SourceModule``)."""
+    scope: Scope = field(default_factory=Scope)
+    done: bool = False
+
+
+@dataclass(eq=False)
+class Function:
+    """A function of the checked tree; ``kind`` is host, func, kernel or native."""
+
+    name: str
+    node: Any
+    module: Module
+    scope: Scope
+    kind: str = "host"
+    defaults: dict[str, Any] = field(default_factory=dict)
+    owner: Class | None = None
+    binding: str = "method"
+    """How class access binds it: method, static, class or property."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Keywords of the kernel decorator (``enable_backward`` …)."""
+    attributes: dict[str, Any] = field(default_factory=dict)
+    setter: Function | None = None
+
+
+@dataclass(eq=False)
+class Bound:
+    """A method together with its object; ``name`` alone for methods of library objects."""
+
+    receiver: Any
+    name: str
+    function: Function | None = None
+
+
+@dataclass(eq=False)
+class Class:
+    """A class of the checked tree."""
+
+    name: str
+    node: Any
+    module: Module
+    bases: tuple[Any, ...] = ()
+    attributes: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Annotated names of the body, in order, with their annotation values."""
+    is_struct: bool = False
+    is_dataclass: bool = False
+    is_enum: bool = False
+
+    def lookup(self, name: str) -> Any:
+        """An attribute along the bases, or None."""
+        for cls in self.linear():
+            if name in cls.attributes:
+                return cls.attributes[name]
+        return None
+
+    def linear(self) -> list[Class]:
+        """The class and its known bases, depth first (close enough to the real order)."""
+        order: list[Class] = []
+        stack: list[Any] = [self]
+        while stack:
+            cls = stack.pop(0)
+            if isinstance(cls, Class) and cls not in order:
+                order.append(cls)
+                stack = [*cls.bases, *stack]
+        return order
+
+    def all_fields(self) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for cls in reversed(self.linear()):
+            merged.update(cls.fields)
+        return merged
+
+    @property
+    def has_unknown_base(self) -> bool:
+        return any(not isinstance(b, Class) for cls in self.linear() for b in cls.bases)
+
+    def derives_from(self, *names: str) -> bool:
+        """Whether an external base has one of these dotted-name endings."""
+        return any(
+            isinstance(b, External) and b.name.endswith(names) for cls in self.linear() for b in cls.bases
+        )
+
+
+@dataclass(eq=False)
+class Instance:
+    """An object of a class of the tree, or of a library (``cls`` is then an ``External``)."""
+
+    cls: Any
+    attributes: dict[str, Any] = field(default_factory=dict)
+    bindings: dict[str, Mark] = field(default_factory=dict)
+    open: bool = False
+    """Attributes that were never set may exist (library objects, unknown bases)."""
+
+
+@dataclass(eq=False)
+class List:
+    """A list (or a set, or a deque). ``exact`` is False when it may hold more than is known."""
+
+    items: list[Any] = field(default_factory=list)
+    exact: bool = True
+    bindings: dict[Any, Mark] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Dict:
+    items: dict[Any, Any] = field(default_factory=dict)
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class Range:
+    """``range(...)`` with known or unknown bounds."""
+
+    start: Any
+    stop: Any
+    step: Any
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """``wp.array(dtype=...)`` as an annotation."""
+
+    element: str = "float"
+    """float, int, struct or unknown."""
+    ndim: int | None = 1
+    struct: Any = None
+
+
+@dataclass(eq=False)
+class Buffer:
+    """One array of the program: one object per visit of an allocation."""
+
+    number: int
+    site: Site
+    statement: Site
+    requires_grad: bool | None = False
+    element: str = "float"
+    name: str = ""
+    """As the user spelled the first name it got."""
+    origin: str = ""
+    """The call that made it: zeros, clone, parameter …"""
+    ndim: int | None = None
+    shape: tuple[Any, ...] | None = None
+    explicit: bool = False
+    """``requires_grad`` was written out in the allocation."""
+    depth: int = 0
+    turns: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{self.name or self.origin} #{self.number}>"
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of a buffer: slice, row, reshape. ``region`` is (lo, hi) of the first axis or None."""
+
+    base: Buffer
+    region: tuple[int, int] | None = None
+    requires_grad: bool | None = None
+    element: str = "float"
+    certain: bool = True
+    """False if the region could not be determined."""
+    ndim: int | None = None
+
+
+@dataclass(frozen=True)
+class Adjoint:
+    """``x.grad``."""
+
+    base: Buffer
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """``x.ptr``, or host memory that shares a buffer's storage (``x.numpy()``)."""
+
+    base: Buffer
+
+
+@dataclass(eq=False)
+class Tape:
+    """A ``wp.Tape`` object."""
+
+    number: int
+    site: Site
+
+
+def base_of(value: Any) -> Buffer | None:
+    """The buffer behind an array value, or None."""
+    if isinstance(value, Buffer):
+        return value
+    if isinstance(value, View):
+        return value.base
+    return None
+
+
+@dataclass(eq=False)
+class Placeholder:
+    """A parameter of an entry function, or an object of a simulation library: assumed distinct.
+
+    Attributes and elements are placeholders of their own, made when first asked for; one that is
+    used as an array becomes a buffer whose ``requires_grad`` is not known.
+    """
+
+    name: str
+    library: str = ""
+    """Dotted prefix of the library it comes from, empty for parameters."""
+    children: dict[Any, Any] = field(default_factory=dict)
+    buffer: Buffer | None = None

@@ -1,0 +1,194 @@
+"""The abstract values inside a kernel body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from warplint.static.kernels.summary import Access, Dimension, Monomial
+
+EMPTY: frozenset[Any] = frozenset()
+Polynomial = Mapping[Monomial, int]
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A need whose output is not known yet: it becomes a ``Need`` when the value is stored."""
+
+    read: Access
+    given: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number, vector or tile computed in the kernel."""
+
+    depends: frozenset[Access] = EMPTY
+    """Reads whose values take part in it, in any way."""
+    active: frozenset[Access] = EMPTY
+    """Reads through which a derivative reaches it."""
+    needs: frozenset[Pending] = EMPTY
+    """Values the adjoint uses if a derivative leaves through this value."""
+    index: tuple[tuple[Monomial, int], ...] | None = None
+    """The value as a polynomial of thread indices and launch arguments, if it is one."""
+    factors: frozenset[tuple[Access, frozenset[str]]] = EMPTY
+    """Reads this value is a plain multiple of, with the active paths of the other factors."""
+
+    @property
+    def active_paths(self) -> frozenset[str]:
+        return frozenset(a.path for a in self.active)
+
+    def dimension(self) -> Dimension:
+        return Dimension(self.index, data=bool(self.depends))
+
+
+CONSTANT = Value()
+
+
+@dataclass(frozen=True)
+class ArrayRef:
+    """An array, or a row of one."""
+
+    path: str
+    ndim: int | None
+    element: str
+    prefix: tuple[Dimension, ...] = ()
+    index_depends: frozenset[Access] = EMPTY
+    struct: Any = None
+
+
+@dataclass(frozen=True)
+class StructRef:
+    """A struct parameter or a struct inside one."""
+
+    path: str
+    cls: Any = None
+
+
+@dataclass
+class LocalStruct:
+    """A struct made in the kernel."""
+
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TupleValue:
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class HostValue:
+    """Something of the surrounding Python: a module, a function, a constant."""
+
+    value: Any
+
+
+def polynomial(value: Value) -> dict[Monomial, int] | None:
+    return None if value.index is None else dict(value.index)
+
+
+def pack(terms: Mapping[Monomial, int] | None) -> tuple[tuple[Monomial, int], ...] | None:
+    if terms is None or len(terms) > 12:
+        return None
+    return tuple(sorted((m, c) for m, c in terms.items() if c))
+
+
+def symbol(name: str) -> tuple[tuple[Monomial, int], ...]:
+    return (((name,), 1),)
+
+
+def number(value: int) -> tuple[tuple[Monomial, int], ...] | None:
+    return pack({(): value})
+
+
+def combine(operator: str, left: Value, right: Value) -> tuple[tuple[Monomial, int], ...] | None:
+    """Index arithmetic: sums, differences and products of polynomials."""
+    a, b = polynomial(left), polynomial(right)
+    if a is None or b is None:
+        return None
+    result: dict[Monomial, int] = {}
+    if operator in "+-":
+        sign = 1 if operator == "+" else -1
+        result.update(a)
+        for m, c in b.items():
+            result[m] = result.get(m, 0) + sign * c
+        return pack(result)
+    if operator == "*":
+        for m1, c1 in a.items():
+            for m2, c2 in b.items():
+                m = tuple(sorted((*m1, *m2)))
+                result[m] = result.get(m, 0) + c1 * c2
+        return pack(result)
+    return None
+
+
+def given(needs: frozenset[Access], paths: frozenset[str]) -> frozenset[Pending]:
+    """The needs for these reads if one of ``paths`` is active."""
+    return frozenset(Pending(r, paths) for r in needs) if paths else EMPTY
+
+
+def linear(*values: Value) -> Value:
+    """A result whose adjoint passes on to every operand without using values."""
+    if len(values) == 1:
+        return replace(values[0], index=None)
+    return Value(
+        depends=frozenset().union(*(v.depends for v in values)),
+        active=frozenset().union(*(v.active for v in values)),
+        needs=frozenset().union(*(v.needs for v in values)),
+    )
+
+
+def nonlinear(*values: Value) -> Value:
+    """A result whose adjoint uses the value of every operand if any of them is active."""
+    base = linear(*values)
+    return Value(base.depends, base.active, base.needs | given(base.depends, base.active_paths))
+
+
+def inactive(*values: Value) -> Value:
+    """A result without derivative: comparisons, integers, rounding."""
+    return Value(depends=frozenset().union(*(v.depends for v in values)))
+
+
+def product(left: Value, right: Value) -> Value:
+    """``left * right``: each side's adjoint uses the other side's value."""
+    needs = left.needs | right.needs
+    needs |= given(right.depends, left.active_paths) | given(left.depends, right.active_paths)
+    factors = {(a, f | right.active_paths) for a, f in left.factors}
+    factors |= {(a, f | left.active_paths) for a, f in right.factors}
+    return Value(left.depends | right.depends, left.active | right.active, needs, factors=frozenset(factors))
+
+
+def quotient(left: Value, right: Value) -> Value:
+    """``left / right``: the divisor's value is always used, the dividend's if the divisor is active."""
+    needs = left.needs | right.needs
+    needs |= given(right.depends, left.active_paths | right.active_paths)
+    needs |= given(left.depends, right.active_paths)
+    factors = frozenset((a, f | right.active_paths) for a, f in left.factors)
+    return Value(left.depends | right.depends, left.active | right.active, needs, factors=factors)
+
+
+def under(value: Value, condition: frozenset[Access]) -> Value:
+    """A value computed under a condition: which branch ran decides where its adjoint goes."""
+    if not condition:
+        return value
+    return replace(
+        value,
+        depends=value.depends | condition,
+        needs=value.needs | given(condition, value.active_paths),
+    )
+
+
+def join(left: Value, right: Value, condition: frozenset[Access]) -> Value:
+    """Either of two values."""
+    if left == right:
+        return left
+    merged = Value(
+        left.depends | right.depends,
+        left.active | right.active,
+        left.needs | right.needs,
+        left.index if left.index == right.index else None,
+        left.factors | right.factors,
+    )
+    return under(merged, condition)
