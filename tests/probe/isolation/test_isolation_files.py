@@ -131,19 +131,20 @@ def test_kernel_cache_is_writable_and_stays(
     assert (tmp_path / "cache/warplint/warp-kernels/done/kernel.o").read_text() == "o"
 
 
-def test_shared_memory_leaves_nothing(project: Project) -> None:
-    before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
-    program = """
-        import multiprocessing, os
+@needs_landlock
+@CONFINED
+def test_shared_memory_leaves_nothing(project: Project, layers: tuple[str, ...]) -> None:
+    name = f"/dev/shm/warplint-{project.mark}"
+    program = f"""
+        import multiprocessing
         try:
             lock = multiprocessing.Lock()
-            open('/dev/shm/warplint-test-left-behind', 'w')
+            open({name!r}, 'w')
         except OSError:
             pass
     """
-    assert project.run(program).kind == "finished"
-    if before:
-        assert "warplint-test-left-behind" not in os.listdir("/dev/shm")
+    assert project.run(program, without=layers).kind == "finished"
+    assert not os.path.exists(name)
 
 
 def test_hostile_scratch_is_removed(project: Project, layers: tuple[str, ...]) -> None:

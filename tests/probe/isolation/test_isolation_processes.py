@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from isolation_support import ALL, BARE, NO_NAMESPACES, QUICK, Project, linux, processes_with
 
+from warplint.probe import scratch as module
+
 pytestmark = linux
 SHORT = dataclasses.replace(QUICK, seconds=1.0)
 
@@ -183,11 +185,7 @@ def test_warplint_killed(project: Project, layers: tuple[str, ...], number: int)
     if number == signal.SIGINT:
         assert not scratch.exists()
     else:
-        from warplint.probe import scratch as module
-
-        os.utime(scratch, (time.time() - 3600, time.time() - 3600))
-        module._remove_stale()
-        assert not scratch.exists()
+        _assert_removed_later(scratch)
 
 
 def test_program_that_kills_warplint(project: Project, layers: tuple[str, ...]) -> None:
@@ -206,14 +204,21 @@ def test_program_that_kills_warplint(project: Project, layers: tuple[str, ...]) 
     project.assert_no_process()
     if layers == BARE:
         assert status in (0, -signal.SIGKILL)  # cannot be prevented; harmless
+        _assert_removed_later(scratch)
     else:
         assert status == 0
         assert not scratch.exists()
 
 
-def test_stale_scratch_of_another_run_is_kept_while_it_lives(project: Project) -> None:
-    from warplint.probe import scratch as module
+def _assert_removed_later(scratch: Path) -> None:
+    """A killed run leaves its scratch; the next run that starts removes it."""
+    if scratch.exists():
+        os.utime(scratch, (time.time() - 3600, time.time() - 3600))
+        module._remove_stale()
+    assert not scratch.exists()
 
+
+def test_stale_scratch_of_another_run_is_kept_while_it_lives(project: Project) -> None:
     with module.Scratch(project.root, project.root) as living:
         os.utime(living.base, (time.time() - 3600, time.time() - 3600))
         module._remove_stale()
