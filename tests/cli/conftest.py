@@ -1,71 +1,13 @@
-"""Stand-ins for the stages, so that the command line is tested by itself."""
+"""The command line, run in this process, with stand-ins for the stages."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from cli_fakes import TRAIN, Stages
 
 from warplint.cli.main import main
-from warplint.model import (
-    Check,
-    Evidence,
-    Finding,
-    Location,
-    ProgramRow,
-    ProgramStatus,
-    Related,
-    Result,
-    Verdict,
-)
-
-TRAIN = """import warp as wp
-
-
-def train(a, b, loss):
-    with wp.Tape() as tape:
-        for _ in range(8):
-            wp.launch(step, dim=1, inputs=[a], outputs=[b])
-            a, b = b, a
-    tape.backward(loss)
-
-
-if __name__ == "__main__":
-    train()
-"""
-
-FINDING = Finding(
-    rule="WL103",
-    message="`a` and `b` take turns",
-    location=Location("train.py", 7, 13, 7, 60),
-    related=(Related(Location("train.py", 9, 5), "backward runs here"),),
-    help="use one array for each step",
-)
-
-
-@dataclass
-class Stages:
-    """What the stand-ins return, and what they were called with."""
-
-    findings: tuple[Finding, ...] = (FINDING,)
-    results: tuple[Result, ...] = ()
-    rows: tuple[ProgramRow, ...] = ()
-    skipped: tuple[str, ...] = ()
-    internal_errors: tuple[str, ...] = ()
-    probed: list[dict[str, Any]] = field(default_factory=list)
-
-    def analyze(self, files: Any, programs: Any, *, root: Any) -> Any:
-        shown = {file.display for file in files}
-        findings = tuple(f for f in self.findings if f.location.file in shown)
-        return SimpleNamespace(findings=findings, skipped=self.skipped, internal_errors=self.internal_errors)
-
-    def probe(self, programs: Any, findings: Any, settings: dict[str, Any], progress: Any) -> Any:
-        self.probed.append({"programs": programs, "findings": findings, "settings": settings})
-        for number, program in enumerate(programs, start=1):
-            progress(SimpleNamespace(program=program.label, stage="done", done=number, total=len(programs)))
-        return SimpleNamespace(results=self.results, programs=self.rows)
 
 
 @pytest.fixture
@@ -95,26 +37,3 @@ def warplint(capsys):
         return SimpleNamespace(status=status, out=out, err=err)
 
     return call
-
-
-def result(verdict: Verdict, rule: str = "WL103", **more: Any) -> Result:
-    """What a probe would say about `FINDING`."""
-    evidence = None
-    if verdict is Verdict.CONFIRMED:
-        check = Check("gradient", 2.0, 1.0, 0.01, 1.0, "differs")
-        evidence = Evidence("1.19.0", "cpu", "a (train.py:1)", "loss", (check,), "subtly-wrong", 9)
-    return Result(
-        rule=rule,
-        name="",
-        verdict=verdict,
-        message=FINDING.message,
-        location=FINDING.location,
-        program="train.py",
-        evidence=evidence,
-        **more,
-    )
-
-
-def row(status: ProgramStatus, reason: str | None = None) -> ProgramRow:
-    """One program's row."""
-    return ProgramRow("train.py", (), "python", "1.19.0", "cpu", status, reason=reason, forward_passes=9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import FINDING, TRAIN, result, row
+from cli_fakes import FINDING, TRAIN, result, row
 
 from warplint.model import Location, ProgramStatus, Result, Verdict
 

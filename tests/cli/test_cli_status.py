@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import result, row
+from cli_fakes import result, row
 
 from warplint.cli.status import exit_status
 from warplint.model import Location, ProgramStatus, Report, Result, Verdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -43,18 +44,28 @@ class Context:
             return file
 
 
+_STORY = (r"\ballocated\b|\bmade\b|\bborn\b", r"\bread\b")
+"""What comes before the site of a finding: the array is born, and its value is read."""
+
+
 def in_order(result: Result) -> tuple[list[Related], list[Related]]:
     """Split the other sites of a result into what happens before its own and after it.
 
     A value is read before it is overwritten, an array is born before its adjoint is lost,
     and backward comes last in every story.
     """
-    before = [site for site in result.related if "read" in site.message and "backward" not in site.message]
-    if result.rule.startswith("WL2"):
-        before = []
-    after = [site for site in result.related if site not in before]
-    after.sort(key=lambda site: "backward" in site.message)
-    return before, after
+
+    def rank(site: Related) -> int:
+        if "backward pass runs" in site.message or "backward runs" in site.message:
+            return len(_STORY) + 1
+        found = [number for number, words in enumerate(_STORY) if re.search(words, site.message)]
+        return found[0] if found else len(_STORY)
+
+    # A cut path begins with the allocation, which is the finding's own site.
+    last_before = -1 if result.rule.startswith("WL2") else len(_STORY) - 1
+    sites = sorted(result.related, key=rank)
+    before = [site for site in sites if rank(site) <= last_before]
+    return before, sites[len(before) :]
 
 
 def headline(result: Result) -> Check | None:

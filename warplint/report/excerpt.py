@@ -56,9 +56,9 @@ def _file(marks: list[_Mark], source: list[str], gutter: int, paint: Paint, widt
         around = _SURROUNDING if mark.primary else 0
         shown.update(range(mark.place.line - around, mark.place.line + around + 1))
     numbers = sorted(number for number in shown if 1 <= number <= len(source))
-    # Blank lines at the edge of what is shown say nothing.
+    # A blank line, or one that only closes a call, says nothing as a neighbour.
     own = {mark.place.line for mark in marks}
-    numbers = [number for number in numbers if number in own or source[number - 1].strip()]
+    numbers = [number for number in numbers if number in own or any(map(str.isalnum, source[number - 1]))]
     lines = [paint("frame", f"{' ' * gutter} |")]
     previous = 0
     for number in numbers:

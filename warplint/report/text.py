@@ -47,7 +47,7 @@ def render(report: Report, context: Context) -> str:
     if context.quiet:
         return "".join(writer.one_line(result) for result in report.results)
     blocks = [writer.result(result) for result in report.results]
-    if report.programs:
+    if writer.programs_are_news(report.programs):
         blocks.append(writer.programs(report.programs))
     if context.statistics and report.results:
         blocks.append(writer.statistics(report.results))
@@ -162,7 +162,9 @@ class _Writer:
     def counterfactual(self, result: Result, removal: Removal) -> list[str]:
         check = headline(result)
         before = f"{percent(check.relative_error)} -> " if check else ""
-        lines = self.wrap(f"without {removal.removed}: {before}{percent(removal.relative_error)}")
+        lines = self.wrap(
+            f"with the cause taken away: {before}{percent(removal.relative_error)} ({removal.removed})"
+        )
         if len(removal.set) > 1:
             lines += self.wrap(f"causes that act together: {'; '.join(removal.set)}")
             if removal.alone is not None:
@@ -170,6 +172,12 @@ class _Writer:
             if removal.leave_one_out is not None:
                 lines += self.wrap(f"with only this one left in: {percent(removal.leave_one_out)}")
         return lines
+
+    def programs_are_news(self, rows: tuple[ProgramRow, ...]) -> bool:
+        """Whether the rows say more than the results and the summary already do."""
+        if len(rows) > 1 or (rows and (self.context.verbose or self.context.timings)):
+            return True
+        return any(row.reason or row.substitutions for row in rows)
 
     def programs(self, rows: tuple[ProgramRow, ...]) -> list[str]:
         shown = rows if self.context.verbose else rows[:_MOST_PROGRAMS]
