@@ -19,6 +19,7 @@ from warplint.model import Rule
 from warplint.report import Context, render
 from warplint.rulebook import RulebookError, load_rules
 
+_COLUMNS = 100
 _MOST_COLUMNS = 110
 
 
@@ -128,11 +129,12 @@ def _repository(start: Path) -> Path:
 def _columns() -> int:
     """The terminal's width; a fixed one elsewhere, so that files do not depend on the screen."""
     if not sys.stdout.isatty():
-        return 100
+        return _COLUMNS
     try:
-        return min(os.get_terminal_size(sys.stdout.fileno()).columns, _MOST_COLUMNS)
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
     except OSError:
-        return 100
+        return _COLUMNS
+    return min(columns or _COLUMNS, _MOST_COLUMNS)  # some terminals say 0 for "unknown"
 
 
 def _colors(stream: Any) -> bool:
