@@ -324,7 +324,8 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _literal(value: Any) -> str:
-    return value if isinstance(value, str) else repr(value)
+    """A TOML value as the Python expression that `--set` would take."""
+    return repr(value)
 
 
 def parse_assignment(text: str) -> tuple[str, str]:

@@ -53,6 +53,13 @@ def probe(
     progress: Callable[[Any], None],
 ) -> Any:
     """Run the programs and turn findings into verdicts."""
+    from dataclasses import fields
+
     from warplint.probe import ProbeSettings, probe
 
+    known = {field.name for field in fields(ProbeSettings)}
+    for name in settings:
+        if name not in known:
+            # Better than a setting that silently has no effect.
+            raise CallError(f"configuration: probe.{name} is not supported by this version")
     return probe(programs, findings, ProbeSettings(**settings), progress)
