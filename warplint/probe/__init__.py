@@ -1,0 +1,67 @@
+"""The probe: runs the programs under check and turns findings into verdicts.
+
+Programs run in a sandbox, under the project's own interpreter; the part that lives in their
+process is ``runtime/``. This package only plans, listens and judges: it imports neither warp
+nor numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warplint.model import Finding, Program, ProgramRow, Result
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """How programs are run. Times in seconds; ``root`` is the directory of the call."""
+
+    root: Path
+    timeout: float = 60.0
+    """Wall-clock limit of one program."""
+    budget: float = 600.0
+    """Wall-clock limit of all programs together."""
+    python: str | None = None
+    evidence: bool = True
+    device: str = "cpu"
+    jobs: int = 1
+    overrides: tuple[tuple[str, str], ...] = ()
+    """``module.NAME`` → Python expression, for the probe only."""
+    rules: frozenset[str] | None = None
+    """Rule ids that may be reported on the run's own evidence; None for all."""
+
+
+@dataclass(frozen=True)
+class ProgressEvent:
+    """One program's probe has come to ``stage`` (scout, measure, attribute, done)."""
+
+    program: str
+    stage: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class ProbeReport:
+    """Verdicts for every finding, and a row for every program."""
+
+    results: tuple[Result, ...]
+    programs: tuple[ProgramRow, ...]
+
+
+def probe(
+    programs: Sequence[Program],
+    findings: Sequence[Finding],
+    settings: ProbeSettings,
+    progress: Callable[[ProgressEvent], None] = lambda event: None,
+) -> ProbeReport:
+    """Run ``programs`` and decide ``findings``.
+
+    Never raises for what a program does: a program that cannot be run is a row with its
+    reason, and the findings only it could decide come back unverified.
+    """
+    from warplint.probe.plan import run_all
+
+    return run_all(programs, findings, settings, progress)

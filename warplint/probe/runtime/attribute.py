@@ -8,8 +8,9 @@ back. Removal happens at run time, in a fresh run of the unchanged program.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 

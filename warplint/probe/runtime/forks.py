@@ -12,7 +12,8 @@ import select
 import signal
 import struct
 import time
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from . import pinning
 

@@ -13,8 +13,8 @@ and the step with the smallest U is the one that is judged.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Callable, Optional
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class Judgement:
     step: float
     sigma: float
     signal: float
-    one_sided: Optional[tuple[float, float]] = None
+    one_sided: tuple[float, float] | None = None
 
     @property
     def relative_error(self) -> float:
@@ -290,7 +290,7 @@ def _why_weak(steps: dict[int, _Step], line: Line) -> str:
 
 
 def _judgement(
-    outcome: str, step: _Step, sigma: float, sides: Optional[tuple[float, float]] = None
+    outcome: str, step: _Step, sigma: float, sides: tuple[float, float] | None = None
 ) -> Judgement:
     signal = max(abs(step.ad), abs(step.fd)) if math.isfinite(step.ad) else abs(step.fd)
     return Judgement(outcome, step.ad, step.fd, step.uncertainty, step.h, sigma, signal, sides)

@@ -128,14 +128,16 @@ class Trunk(Observer):
         targets: list[tuple[Episode, int, bool]],
         deadline: float,
         progress: Any,
+        fixed: dict[tuple, list[tuple[str, float]]] | None = None,
     ) -> None:
+        self.fixed = fixed or {}
+        """Directions and steps to take again, by (start, serial); empty: judge adaptively."""
         self.stream = stream
         self.reporter = reporter
         self.targets = {(e.start, e.serial): (e, iteration, brief) for e, iteration, brief in targets}
         self.deadline = deadline
         self.progress = progress
         self.results: list[Measured] = []
-        self._next: Observer | None = None
 
     def before(self, event: Event) -> None:
         for key in [k for k in self.targets if k[0] == event.name]:
@@ -243,7 +245,16 @@ class Trunk(Observer):
                 + result.adjoint_noise,
             )
 
-        chosen = directions(gradient, seed=1 + iteration_seed(episode), brief=brief)
+        repeat = self.fixed.get((episode.start, episode.serial))
+        chosen = directions(gradient, seed=1 + episode.start_total, brief=brief and repeat is None)
+        if repeat is not None:
+            for direction in chosen:
+                result.vectors[direction.name] = direction.vector
+            known = {d.name: d for d in chosen}
+            result.checks = [
+                (name, take_again(line_along(known[name]), h)) for name, h in repeat if name in known
+            ]
+            return
         first = line_along(chosen[0])
         result.sigma = judge.measure_noise(first, SPACING * scale)
         for number, direction in enumerate(chosen):
@@ -320,8 +331,8 @@ class Trunk(Observer):
         other = twin["gradient"]
         if (
             other is None
-            or base["objectives"] != twin["objectives"]
-            and not (np.allclose(base["objectives"], twin["objectives"], rtol=1e-6, atol=0.0, equal_nan=True))
+            or (base["objectives"] != twin["objectives"]
+            and not (np.allclose(base["objectives"], twin["objectives"], rtol=1e-6, atol=0.0, equal_nan=True)))
         ):
             values = f"{sum(base['objectives'])!r} and {sum(twin['objectives'])!r}"
             raise Unmeasurable(f"nondeterministic: two unperturbed runs gave the objectives {values}")
@@ -354,6 +365,8 @@ class Trunk(Observer):
             result.gradient = late.reshape(gradient.shape)
 
 
-def iteration_seed(episode: Episode) -> int:
-    """A seed that is the same in every run: the episode's place in the event order."""
-    return episode.start_total
+def take_again(line: judge.Line, h: float) -> judge.Judgement:
+    """One central difference at a given step, without judging it."""
+    ad = line.slope(h)
+    fd = (line.value(h) - line.value(-h)) / (2.0 * h)
+    return judge.Judgement("measured", ad, fd, 0.0, h, 0.0, max(abs(ad), abs(fd)))

@@ -7,7 +7,8 @@ import importlib.machinery
 import os
 import runpy
 import sys
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 
 def run(path: str, arguments: list[str], directory: str) -> None:

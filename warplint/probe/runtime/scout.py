@@ -63,6 +63,8 @@ class Episode:
     next_start: tuple | None = None
     next_serial: tuple | None = None
     complete: bool = False
+    variable: int = 0
+    """Number of the parameter this is a version of."""
 
 
 @dataclass
@@ -79,7 +81,8 @@ class Structure:
     error: str | None = None
     graph_replays: int = 0
     gradient_reads: int = 0
-    unread: list[str] = field(default_factory=list)
+    lines: set[tuple] = field(default_factory=set)
+    """(file, line) of every user frame an event or an allocation lies under."""
 
 
 class _Tracked:
@@ -195,7 +198,11 @@ class Scout(Observer):
 
     # -- events --------------------------------------------------------------------------
 
+    def born(self, array: Any) -> None:
+        self.structure.lines.update(frame[:2] for frame in array._warplint_birth.stack)
+
     def before(self, event: Event) -> None:
+        self.structure.lines.update(frame[:2] for frame in event.stack)
         handler = getattr(self, "before_" + event.kind.replace("-", "_"), None)
         if handler is not None:
             handler(event)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +73,7 @@ class Session:
         structure = self.scout()
         if structure is None:
             return
+        self.send({"type": "scouted", "lines": sorted(structure.lines)})
         targets, uncovered = self.choose(structure)
         if not targets:
             self.send({"type": "nothing", "reason": self.nothing_to_measure(structure)})
@@ -143,7 +144,9 @@ class Session:
             if episode.leaf and episode.reads:
                 # Arrays of one family that live side by side (a list of weights) are told
                 # apart by their order within an iteration.
-                families.setdefault(self.family_key(episode, structure), []).append(episode)
+                key = self.family_key(episode, structure)
+                families.setdefault(key, []).append(episode)
+                episode.variable = list(families).index(key)
         chosen: list[tuple[Episode, int, bool]] = []
         uncovered: list[str] = []
         for number, episodes in enumerate(families.values()):
@@ -288,7 +291,10 @@ def _episode(m: Measured) -> dict[str, Any]:
         "shape": list(episode.shape),
         "dtype": episode.dtype,
         "start": list(episode.start),
-        "serial": episode.serial[1],
+        "variable": _variable(episode),
+        "components": int(np.size(m.start) // max(1, int(np.prod(episode.shape))))
+        if m.start is not None
+        else 1,
         "iteration": m.iteration,
         "outcome": m.outcome,
         "problem": m.problem,
@@ -300,6 +306,7 @@ def _episode(m: Measured) -> dict[str, Any]:
         "finite": finite,
         "zero": gradient is not None and not np.any(gradient),
         "stale_view": m.stale_view,
+        "replay": _replay(m),
         "sigma": m.sigma,
         "scale": m.scale,
         "checks": [
@@ -317,13 +324,40 @@ def _episode(m: Measured) -> dict[str, Any]:
     }
 
 
+def _variable(episode: Episode) -> str:
+    """Tells parameters of one name and place apart, the same in every iteration."""
+    return str(episode.variable)
+
+
+def _replay(m: Measured) -> dict[str, Any]:
+    """What it takes to find and measure this episode again in another process."""
+    episode = m.episode
+    return {
+        "episode": {
+            "family": episode.family,
+            "serial": episode.serial,
+            "start": episode.start,
+            "start_total": episode.start_total,
+            "label": episode.label,
+            "place": episode.place,
+            "shape": episode.shape,
+            "dtype": episode.dtype,
+            "reads": [[r.name, r.kind, r.backwards, r.reset] for r in episode.reads],
+            "next_start": episode.next_start,
+            "next_serial": episode.next_serial,
+        },
+        "iteration": m.iteration,
+        "steps": [[name, c.step] for name, c in m.checks],
+    }
+
+
 def _attribution(subject: Measured, a: Attribution) -> dict[str, Any]:
     episode = subject.episode
     return {
         "parameter": episode.label,
         "place": list(episode.place),
+        "variable": _variable(episode),
         "iteration": subject.iteration,
-        "serial": episode.serial[1],
         "outcome": subject.outcome,
         "before": a.before,
         "after": a.after,
@@ -339,6 +373,7 @@ def _attribution(subject: Measured, a: Attribution) -> dict[str, Any]:
 
 def _cause(cause: dict[str, Any]) -> dict[str, Any]:
     plain = {k: v for k, v in cause.items() if k not in ("family",)}
+    plain["key_parts"] = cause["key"]
     plain["key"] = list(map(str, cause["key"]))
     plain["kind_of_cause"] = cause["key"][0]
     return plain

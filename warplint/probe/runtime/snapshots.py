@@ -12,7 +12,8 @@ counterfactual clears the adjoint at the reset's place on the tape.
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from . import arrays
 from .hooks import Event, Observer, Stream
@@ -192,6 +193,7 @@ class Snapshots(Observer):
             "kernel_line": event.details.get("kernel_line"),
             "recorded": event.recorded,
             "on_tape": event.tape is not None,
+            "aliased": sum(arrays.root(a) is arrays.root(array) for _, a in event.arrays) > 1,
             "tape": id(event.tape) if event.tape is not None else None,
             "session": _session(event.tape) if event.tape is not None else None,
             **self.buffer(array),
@@ -278,6 +280,7 @@ class Snapshots(Observer):
             "kernel_line": None,
             "recorded": False,
             "on_tape": False,
+            "aliased": False,
             "tape": None,
             "session": None,
             **self.buffer(content.array),
@@ -305,6 +308,7 @@ class Snapshots(Observer):
                 "what": [],
             }
         found["count"] += 1
+        found["aliased"] = found["aliased"] or overwriter["aliased"]
         if what not in found["what"]:
             found["what"].append(what)
         if overwriter["buffer"] not in found["buffers"]:

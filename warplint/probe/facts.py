@@ -1,0 +1,88 @@
+"""What the run of one program told, as plain records with the user's own paths."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Frame = tuple[str, int]
+"""(display path, line)"""
+
+
+@dataclass
+class Facts:
+    """Collected from the messages of one run."""
+
+    warp: str | None = None
+    device: str | None = None
+    started: bool = False
+    blocked: str | None = None
+    nothing: str | None = None
+    structure: dict[str, Any] = field(default_factory=dict)
+    episodes: list[dict[str, Any]] = field(default_factory=list)
+    attributions: list[dict[str, Any]] = field(default_factory=list)
+    uncovered: list[str] = field(default_factory=list)
+    forward_passes: int = 0
+    substitutions: list[str] = field(default_factory=list)
+    executed: set[Frame] = field(default_factory=set)
+    """Lines of user code that some event or allocation of the run lies under."""
+    finished: bool = False
+    internal_error: str | None = None
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Adds one message of the runtime; unknown ones are ignored."""
+        kind = message.get("type")
+        if kind == "started":
+            self.started = True
+            self.warp, self.device = message.get("warp"), message.get("device")
+        elif kind == "blocked":
+            self.blocked = str(message.get("reason"))
+        elif kind == "nothing":
+            self.nothing = str(message.get("reason"))
+        elif kind == "scouted":
+            self.executed = {(str(f), int(n)) for f, n in message.get("lines", ())}
+        elif kind == "measured":
+            self.structure = message["structure"]
+            self.episodes = message["episodes"]
+            self.uncovered = message["uncovered"]
+        elif kind == "attribution":
+            self.attributions.append(message)
+        elif kind == "internal-error":
+            self.internal_error = str(message.get("reason"))
+        elif kind == "finished":
+            self.finished = True
+            self.forward_passes = int(message["forward_passes"])
+            self.substitutions = list(message["substitutions"])
+
+
+class Paths:
+    """Translates between reported names (relative to the probed copy), and display paths."""
+
+    def __init__(self, project: Path, root: Path) -> None:
+        self.project = project.resolve()
+        self.root = root.resolve()
+
+    def display(self, name: str) -> str:
+        """The display path of a name the runtime reported."""
+        path = Path(name) if os.path.isabs(name) else self.project / name
+        try:
+            return path.relative_to(self.root).as_posix()
+        except ValueError:
+            return path.as_posix()
+
+    def reported(self, display: str) -> str:
+        """The name under which the runtime knows a file of the checked tree."""
+        path = self.absolute(display)
+        try:
+            return path.relative_to(self.project).as_posix()
+        except ValueError:
+            return str(path)
+
+    def absolute(self, display: str) -> Path:
+        return Path(os.path.realpath(display if os.path.isabs(display) else self.root / display))
+
+    def frames(self, stack: Iterable[Any]) -> list[Frame]:
+        return [(self.display(str(frame[0])), int(frame[1])) for frame in stack]

@@ -1,0 +1,137 @@
+"""All programs' probes: which findings each may decide, the budget, and one list of results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from warplint.model import Finding, Program, ProgramRow, ProgramStatus, Result, Verdict
+from warplint.probe import ProbeReport, ProbeSettings, ProgressEvent
+from warplint.probe import evidence as evidence_scripts
+from warplint.probe.facts import Facts, Paths
+from warplint.probe.interpreter import Interpreter, NoInterpreter, choose
+from warplint.probe.scratch import project_root
+from warplint.probe.session import run_program
+from warplint.probe.verdicts import Judged, judge_program
+
+
+def run_all(
+    programs: Sequence[Program],
+    findings: Sequence[Finding],
+    settings: ProbeSettings,
+    progress: Callable[[ProgressEvent], None],
+) -> ProbeReport:
+    """Probes every program and merges their verdicts: the heaviest one wins for a finding."""
+    deadline = time.monotonic() + settings.budget
+    ordered = sorted(programs, key=lambda p: (p.file, p.arguments))
+    done = 0
+
+    def probe_one(program: Program) -> Judged:
+        nonlocal done
+        progress(ProgressEvent(program.label, "start", done, len(ordered)))
+        judged = _probe_program(
+            program,
+            [f for f in findings if f.location.file in program.closure or f.location.file == program.file],
+            settings,
+            deadline,
+            lambda event: progress(replace(event, done=done, total=len(ordered))),
+        )
+        done += 1
+        progress(ProgressEvent(program.label, "done", done, len(ordered)))
+        return judged
+
+    if settings.jobs > 1 and len(ordered) > 1:
+        with ThreadPoolExecutor(settings.jobs) as pool:
+            judged = list(pool.map(probe_one, ordered))
+    else:
+        judged = [probe_one(program) for program in ordered]
+    return ProbeReport(_merge(findings, judged, settings), tuple(j.row for j in judged))
+
+
+def _probe_program(
+    program: Program,
+    findings: Sequence[Finding],
+    settings: ProbeSettings,
+    deadline: float,
+    progress: Callable[[ProgressEvent], None],
+) -> Judged:
+    started = time.monotonic()
+    entry = Path(program.file) if Path(program.file).is_absolute() else settings.root / program.file
+    paths = Paths(project_root(entry, settings.root), settings.root)
+    seconds = min(settings.timeout, deadline - started)
+    try:
+        interpreter = choose(entry, settings.python, settings.root)
+    except NoInterpreter as error:
+        return judge_program(program, findings, Facts(blocked=str(error)), paths, "")
+    if seconds < 5.0:
+        reason = f"the budget of {settings.budget:g} s for all programs was used up"
+        return judge_program(program, findings, Facts(blocked=reason), paths, interpreter.path)
+    facts, paths, _ = run_program(program, findings, interpreter, settings, seconds, progress)
+    facts.warp = facts.warp or interpreter.warp
+    judged = judge_program(program, findings, facts, paths, interpreter.path)
+    if settings.evidence and judged.evidence:
+        judged = _with_scripts(judged, program, interpreter, paths, settings)
+    return replace(judged, row=replace(judged.row, seconds=round(time.monotonic() - started, 2)))
+
+
+def _with_scripts(
+    judged: Judged, program: Program, interpreter: Interpreter, paths: Paths, settings: ProbeSettings
+) -> Judged:
+    """Writes the evidence scripts and names them in their results."""
+    named: dict[int, Result] = {}
+    for result, replay in judged.evidence:
+        harness = evidence_scripts.write(result, replay, program, interpreter, paths, settings)
+        if harness is not None and result.evidence is not None:
+            named[id(result)] = replace(result, evidence=replace(result.evidence, harness=harness))
+    return replace(
+        judged,
+        results=tuple(named.get(id(r), r) for r in judged.results),
+        by_finding=tuple((f, named.get(id(r), r)) for f, r in judged.by_finding),
+    )
+
+
+def _merge(
+    findings: Sequence[Finding], judged: Sequence[Judged], settings: ProbeSettings
+) -> tuple[Result, ...]:
+    merged: list[Result] = []
+    verdicts: dict[int, list[Result]] = {}
+    for one in judged:
+        for finding, result in one.by_finding:
+            verdicts.setdefault(id(finding), []).append(result)
+    for finding in findings:
+        candidates = verdicts.get(id(finding))
+        merged.append(
+            max(candidates, key=lambda r: r.verdict.weight) if candidates else _undecided(finding, judged)
+        )
+    seen: set[tuple[object, ...]] = set()
+    for one in judged:
+        for result in one.results:
+            # Two programs that share a helper may confirm the same line of it.
+            key = (result.rule, result.location, result.message)
+            if result.verdict is not Verdict.NOTE and key in seen:
+                continue
+            seen.add(key)
+            merged.append(result)
+    if settings.rules is not None:
+        merged = [r for r in merged if r.rule in settings.rules]
+    return tuple(sorted(merged, key=lambda r: r.sort_key))
+
+
+def _undecided(finding: Finding, judged: Sequence[Judged]) -> Result:
+    rows: list[ProgramRow] = [j.row for j in judged]
+    reason = "no-entry-point" if not rows else "not-reached"
+    if rows and all(r.status is ProgramStatus.BLOCKED for r in rows):
+        reason = "no-entry-point"
+    return Result(
+        rule=finding.rule,
+        name="",
+        verdict=Verdict.UNVERIFIED,
+        message=finding.message,
+        location=finding.location,
+        related=finding.related,
+        reason=reason,
+        help=finding.help,
+    )

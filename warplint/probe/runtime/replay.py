@@ -1,0 +1,110 @@
+"""Prints the numbers of an evidence script again: the same episodes, directions and steps.
+
+Reads its order as JSON on standard input. Exit status 0 when everything was measured again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+
+def replay(spec: dict[str, Any]) -> int:
+    from . import session
+    from .attribute import CounterfactualRun
+    from .forks import Reporter, run_in_child
+    from .measure import Measured, Trunk
+    from .scout import Episode, Read
+
+    probe = session.Session(spec, lambda message: None, time.monotonic())
+    probe.prepare()
+    stream = probe.stream
+    targets = []
+    fixed = {}
+    for row in spec["episodes"]:
+        given = row["episode"]
+        reads = [Read(_tuples(r[0]), r[1], r[2], r[3]) for r in given["reads"]]
+        episode = Episode(
+            family=_tuples(given["family"]),
+            serial=_tuples(given["serial"]),
+            start=_tuples(given["start"]),
+            start_total=given["start_total"],
+            leaf=True,
+            label=given["label"],
+            place=_tuples(given["place"]),
+            shape=_tuples(given["shape"]),
+            dtype=given["dtype"],
+            reads=reads,
+            next_start=_tuples(given["next_start"]),
+            next_serial=_tuples(given["next_serial"]),
+        )
+        targets.append((episode, row["iteration"], False))
+        fixed[(episode.start, episode.serial)] = [tuple(step) for step in row["steps"]]
+
+    def measure(reporter: Reporter) -> None:
+        stream.observer = Trunk(stream, reporter, targets, probe.deadline, lambda done, total: None, fixed)
+        probe.run_user()
+
+    measured: list[Measured] = run_in_child(measure, probe.deadline)
+    if isinstance(measured, dict):
+        print(f"the program could not be measured again: {measured['error']}")
+        return 1
+    removed = [_tuples(key) for key in spec["removed"]]
+    print(
+        f"{'parameter':24} {'iteration':>9}  {'direction':28} {'autodiff':>13} {'finite diff.':>13} {'error':>9}"
+    )
+    for m in measured:
+        if m.problem:
+            print(f"{m.episode.label:24} {m.iteration:9d}  {m.problem}")
+            return 1
+        for name, check in m.checks:
+            print(_row(m, name, check.ad, check.fd, check.relative_error))
+    if not removed:
+        return 0
+    subject = next(m for m in measured if m.iteration == spec["iteration"])
+    pinned: dict[tuple, list] = {}
+    for m in measured:
+        if m.iteration == subject.iteration:
+            pinned.setdefault(m.episode.start, []).append((m.episode, m.start))
+
+    def counterfactual(reporter: Reporter) -> None:
+        stream.forced_gradients = frozenset(k[1] for k in removed if k[0] == "no-gradient")
+        keys = frozenset(k for k in removed if k[0] == "overwrite")
+        stream.observer = CounterfactualRun(stream, reporter, subject.episode, keys, pinned)
+        probe.run_user()
+
+    report = run_in_child(counterfactual, probe.deadline)
+    print("with the cause taken away:")
+    import numpy as np
+
+    from .judge import relative_error
+
+    for name, check in subject.checks:
+        vector = subject.vectors[name]
+        ad = float(np.sum(np.reshape(report["gradient"], vector.shape) * vector))
+        print(_row(subject, name, ad, check.fd, relative_error(ad, check.fd, check.uncertainty)))
+    return 0
+
+
+def _row(m: Any, name: str, ad: float, fd: float, error: float) -> str:
+    return f"{m.episode.label:24} {m.iteration:9d}  {name:28} {ad:13.6g} {fd:13.6g} {error:9.2g}"
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    order = json.load(sys.stdin)
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[0] = os.path.dirname(here)
+    from runtime.replay import replay as entry  # type: ignore[import-not-found]
+
+    sys.stdin.close()
+    sys.stdin = open(os.devnull)  # noqa: SIM115
+    status = entry(order)
+    sys.stdout.flush()
+    os._exit(status)

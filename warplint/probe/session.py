@@ -1,0 +1,97 @@
+"""One program's run: a scratch copy, the sandbox, and what came back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from warplint.model import Finding, Program
+from warplint.probe import ProbeSettings, ProgressEvent
+from warplint.probe.facts import Facts, Paths
+from warplint.probe.interpreter import Interpreter
+from warplint.probe.sandbox import Limits, Outcome, blocked_reason, program_environment, run
+from warplint.probe.scratch import Scratch, project_root
+
+RUNTIME = Path(__file__).resolve().parent / "runtime"
+
+
+def run_program(
+    program: Program,
+    findings: Sequence[Finding],
+    interpreter: Interpreter,
+    settings: ProbeSettings,
+    seconds: float,
+    progress: Callable[[ProgressEvent], None],
+) -> tuple[Facts, Paths, Outcome]:
+    """Runs ``program`` once through the probe; the facts say what became of it."""
+    entry = _absolute(program.file, settings.root)
+    directory = _absolute(program.working_directory, settings.root)
+    project = project_root(entry, settings.root)
+    paths = Paths(project, settings.root)
+    facts = Facts()
+
+    def listen(message: dict[str, Any]) -> None:
+        if message.get("type") == "progress":
+            stage, done, total = message.get("stage"), message.get("done"), message.get("total")
+            progress(ProgressEvent(program.label, str(stage), int(done or 0), int(total or 0)))
+        else:
+            facts.take(message)
+
+    with Scratch(project, directory) as scratch:
+        spec = {
+            **program_spec(program, settings, entry, directory),
+            "program": str(scratch.to_scratch(entry)),
+            "directory": str(scratch.to_scratch(directory)),
+            "root": str(scratch.tree),
+            "seconds": seconds,
+            "requests": [request(finding, paths) for finding in findings if finding.request],
+        }
+        order = scratch.directory / "probe.json"
+        order.write_text(json.dumps(spec), encoding="utf-8")
+        outcome = run(
+            [interpreter.path, str(RUNTIME / "main.py"), str(order)],
+            scratch=scratch,
+            environment=program_environment(scratch, interpreter),
+            limits=Limits(seconds=seconds + 2.0),
+            on_message=listen,
+        )
+        if not facts.finished and facts.blocked is None and facts.nothing is None:
+            facts.blocked = scratch.original_text(blocked_reason(outcome))
+            if outcome.kind == "timeout":
+                facts.blocked = f"timed out after {seconds:g} s"
+    return facts, paths, outcome
+
+
+def program_spec(program: Program, settings: ProbeSettings, entry: Path, directory: Path) -> dict[str, Any]:
+    """What the runtime needs to know of a program, with the paths given."""
+    overrides: dict[str, dict[str, str]] = {}
+    for name, value in settings.overrides:
+        module, _, constant = name.rpartition(".")
+        overrides.setdefault(module or "__main__", {})[constant] = value
+    return {
+        "program": str(entry),
+        "directory": str(directory),
+        "arguments": list(program.arguments),
+        "device": settings.device,
+        "overrides": overrides,
+    }
+
+
+def request(finding: Finding, paths: Paths) -> Mapping[str, Any]:
+    """A finding's probe request in the runtime's names."""
+    asked = finding.request
+    assert asked is not None
+    return {
+        "rule": finding.rule,
+        "counterfactual": asked.counterfactual.value,
+        "sites": [[paths.reported(s.file), s.line, s.end_line] for s in asked.sites],
+        "kernel": asked.kernel,
+        "kernel_file": paths.reported(asked.kernel_file) if asked.kernel_file else None,
+    }
+
+
+def _absolute(display: str, root: Path) -> Path:
+    path = Path(display)
+    return path if path.is_absolute() else (root / path).resolve()

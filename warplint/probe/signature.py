@@ -1,0 +1,45 @@
+"""What the numbers alone say about a wrong gradient, before any cause is looked for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+_SAME = 5.0e-3
+
+
+def signature(episodes: list[dict[str, Any]]) -> str:
+    """Names the pattern of a parameter's episodes (probe rows of one parameter, in order)."""
+    if not any(e["outcome"] == "differs" for e in episodes):
+        return "correct" if any(e["outcome"] == "agrees" for e in episodes) else "undecided"
+    if any(not e["finite"] for e in episodes):
+        return "nan-inf"
+    if any(e["stale_view"] for e in episodes):
+        return "stale"
+    wrong = [e for e in episodes if e["outcome"] == "differs"]
+    if all(e["zero"] for e in wrong):
+        return "zero"
+    factors = {e["iteration"]: _factor(e) for e in wrong}
+    first = next((e for e in episodes if e["iteration"] == 1), None)
+    if first is not None and first["outcome"] == "agrees":
+        return "grows-with-iterations"
+    values = [f for f in factors.values() if f is not None]
+    if len(values) == len(wrong) and values:
+        if max(values) - min(values) <= _SAME * max(abs(v) for v in values):
+            return f"exact-factor({values[0]:.4g})"
+        return "grows-with-iterations"
+    if any(c["outcome"] == "agrees" and abs(c["fd"]) > c["noise"] for e in wrong for c in e["checks"]):
+        return "sparse"
+    return "subtly-wrong"
+
+
+def _factor(episode: dict[str, Any]) -> float | None:
+    """The one factor between autodiff and finite differences in all directions, if there is one."""
+    ratios = [
+        c["ad"] / c["fd"]
+        for c in episode["checks"]
+        if c["fd"] and math.isfinite(c["ad"]) and abs(c["fd"]) > 20.0 * c["noise"]
+    ]
+    if len(ratios) < 2 or max(ratios) - min(ratios) > _SAME * max(abs(r) for r in ratios):
+        return None
+    return sum(ratios) / len(ratios)

@@ -1,0 +1,488 @@
+"""From what a run told to verdicts: the only place that says ``confirmed``.
+
+Promise 1 of the product: a cause is confirmed when the consumed gradient differs from finite
+differences by more than the noise, and the cause belongs to a minimal set whose joint removal
+brings the difference within noise while putting it back alone brings it back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from warplint.model import (
+    Check,
+    Counterfactual,
+    Evidence,
+    Finding,
+    Location,
+    Program,
+    ProgramRow,
+    ProgramStatus,
+    Removal,
+    Result,
+    Verdict,
+)
+from warplint.probe.classify import Named, describe
+from warplint.probe.facts import Facts, Paths
+from warplint.probe.signature import signature
+
+UNMEASURED_RULES = ("quantised", "chaotic", "staircase", "noise", "kink", "uncertain", "not finite")
+"""Words of an inconclusive reason that speak of the objective rather than of the program."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One program's row and the results it gives, by finding where there is one."""
+
+    row: ProgramRow
+    results: tuple[Result, ...]
+    by_finding: tuple[tuple[Finding, Result], ...]
+    evidence: tuple[tuple[Result, dict[str, Any]], ...] = ()
+    """Results that deserve an evidence script, with what it replays."""
+
+
+def judge_program(
+    program: Program, findings: Sequence[Finding], facts: Facts, paths: Paths, interpreter: str
+) -> Judged:
+    """Turns the facts of one run into verdicts for ``findings`` and results of its own."""
+    return _Judge(program, findings, facts, paths, interpreter).judge()
+
+
+class _Judge:
+    def __init__(
+        self, program: Program, findings: Sequence[Finding], facts: Facts, paths: Paths, interpreter: str
+    ) -> None:
+        self.program = program
+        self.findings = findings
+        self.facts = facts
+        self.paths = paths
+        self.interpreter = interpreter
+        self.results: list[Result] = []
+        self.decided: dict[int, Result] = {}
+        self.replays: list[tuple[Result, dict[str, Any]]] = []
+
+    def judge(self) -> Judged:
+        facts = self.facts
+        if facts.blocked is not None or not (facts.episodes or facts.nothing):
+            reason = facts.blocked or facts.internal_error or "the probe ended without a result"
+            return self.blocked(reason)
+        if facts.nothing is not None:
+            if facts.nothing.startswith("blocked: "):
+                return self.blocked(facts.nothing.removeprefix("blocked: "))
+            self.note(
+                "WL903",
+                f"no gradient of this program could be measured: {_tail(facts.nothing)}",
+                facts.nothing,
+            )
+            self.leave_unverified(facts.nothing)
+            return self.finish(ProgramStatus.INCONCLUSIVE, facts.nothing)
+        parameters = _by_parameter(facts.episodes)
+        wrong = [rows for rows in parameters if _is_wrong(rows)]
+        if wrong:
+            self.wrong(wrong)
+            return self.finish(ProgramStatus.WRONG, None)
+        weak = [rows for rows in parameters if not any(r["outcome"] == "agrees" for r in rows)]
+        if weak:
+            reason = _weak_reason(weak[0])
+            self.inconclusive(weak[0], reason)
+            return self.finish(ProgramStatus.INCONCLUSIVE, reason)
+        self.verified(parameters)
+        return self.finish(ProgramStatus.VERIFIED, None)
+
+    # -- endings -------------------------------------------------------------------------
+
+    def blocked(self, reason: str) -> Judged:
+        self.note("WL903", f"this program could not be probed: {reason}", reason)
+        self.leave_unverified(f"blocked: {reason}")
+        return self.finish(ProgramStatus.BLOCKED, reason)
+
+    def inconclusive(self, rows: list[dict[str, Any]], reason: str) -> None:
+        about_objective = any(word in reason for word in UNMEASURED_RULES)
+        rule = "WL904" if about_objective else "WL903"
+        self.note(
+            rule,
+            f"the gradient of `{rows[0]['parameter']}` could not be measured: {reason}",
+            f"fd-inconclusive: {reason}",
+            location=self.backward(rows),
+            evidence=self.evidence(rows),
+        )
+        self.leave_unverified(f"fd-inconclusive: {reason}")
+
+    def verified(self, parameters: list[list[dict[str, Any]]]) -> None:
+        for finding in self.findings:
+            hazard = self.hazard_of(finding)
+            if hazard is not None:
+                self.decide(
+                    finding, Verdict.LATENT, "the values changed in this run, but the gradient did not"
+                )
+            elif self.was_reached(finding):
+                self.decide(finding, Verdict.DISMISSED, "the code ran and the gradient is right within noise")
+            else:
+                self.decide(finding, Verdict.UNVERIFIED, "not-reached")
+        names = ", ".join(f"`{rows[0]['parameter']}`" for rows in parameters)
+        iterations = sorted({r["iteration"] for rows in parameters for r in rows if r["outcome"] == "agrees"})
+        ruled_out = tuple(
+            sorted({f.rule for f in self.findings if self.decided[id(f)].verdict is Verdict.DISMISSED})
+        )
+        self.note(
+            "WL902",
+            f"the gradient of {names} is right: autodiff agrees with finite differences "
+            f"at iteration{'s' if len(iterations) > 1 else ''} {' and '.join(map(str, iterations))}",
+            None,
+            location=self.backward(parameters[0]),
+            evidence=self.evidence(
+                [r for rows in parameters for r in rows],
+                covered=self.coverage(parameters),
+                ruled_out=ruled_out,
+            ),
+        )
+
+    def wrong(self, parameters: list[list[dict[str, Any]]]) -> None:
+        explained = False
+        unexplained: list[list[dict[str, Any]]] = []
+        for rows in parameters:
+            attribution = self.attribution_of(rows)
+            if attribution is None:
+                continue
+            if not attribution["resolved"]:
+                unexplained.append(rows)
+                continue
+            explained = True
+            self.confirm(rows, attribution)
+        if not explained and not unexplained:
+            unexplained = [parameters[0]]
+        for rows in unexplained[:1] if not explained else []:
+            self.mismatch(rows)
+        for finding in self.findings:
+            if id(finding) in self.decided:
+                continue
+            if not self.was_reached(finding):
+                self.decide(finding, Verdict.UNVERIFIED, "not-reached")
+            elif explained:
+                self.decide(finding, Verdict.DISMISSED, "the gradient is wrong, but not because of this")
+            else:
+                self.decide(
+                    finding,
+                    Verdict.UNVERIFIED,
+                    "the gradient is wrong, and taking this away alone does not mend it",
+                )
+
+    def confirm(self, rows: list[dict[str, Any]], attribution: dict[str, Any]) -> None:
+        named = [(cause, describe(cause, self.paths)) for cause in attribution["confirmed"]]
+        members = tuple(n.removal for _, n in named)
+        for cause, name in named:
+            removal = Removal(
+                removed=name.removal,
+                relative_error=attribution["after"],
+                alone=cause["alone"],
+                leave_one_out=cause["leave_one_out"],
+                set=members,
+            )
+            evidence = self.evidence(rows, removal=removal)
+            matching = [f for f in self.findings if self.matches(f, cause)]
+            replay = self.replay(rows, attribution)
+            if matching:
+                finding = matching[0]
+                for other in matching:
+                    if id(other) not in self.decided:
+                        result = self.decide(other, Verdict.CONFIRMED, None, evidence)
+                        if other is finding:
+                            self.replays.append((result, replay))
+                continue
+            result = self.named_result(name, evidence)
+            if not any(r.rule == result.rule and r.location == result.location for r in self.results):
+                self.results.append(result)
+                self.replays.append((result, replay))
+
+    def named_result(self, named: Named, evidence: Evidence) -> Result:
+        location, message = named.location, named.message
+        return Result(
+            rule=named.rule,
+            name="",
+            verdict=Verdict.CONFIRMED,
+            message=message,
+            location=location,
+            related=named.related,
+            program=self.program.label,
+            evidence=evidence,
+            help=named.help,
+        )
+
+    def mismatch(self, rows: list[dict[str, Any]]) -> None:
+        attribution = self.attribution_of(rows)
+        kind = signature(rows)
+        worst = max(
+            (
+                c["relative_error"]
+                for r in rows
+                if r["outcome"] == "differs"
+                for c in r["checks"]
+                if c["outcome"] == "differs"
+            ),
+            default=math.inf,
+        )
+        size = f"by up to {worst:.2g} relative" if math.isfinite(worst) else "and is not finite"
+        text = f"the gradient of `{rows[0]['parameter']}` differs from finite differences {size}"
+        if (
+            attribution is not None
+            and attribution["after"] is not None
+            and (attribution["after"] < 0.5 * attribution["before"])
+        ):
+            text += "; putting overwritten values back explains only part of it"
+        result = Result(
+            rule="WL901",
+            name="gradient-mismatch",
+            verdict=Verdict.CONFIRMED,
+            message=text,
+            location=self.backward(rows),
+            program=self.program.label,
+            evidence=self.evidence(rows),
+            help=_HINTS.get(kind.split("(")[0]),
+        )
+        self.results.append(result)
+        self.replays.append((result, self.replay(rows, None)))
+
+    # -- helpers -------------------------------------------------------------------------
+
+    def attribution_of(self, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+        key = _parameter_key(rows[0])
+        for attribution in self.facts.attributions:
+            if _parameter_key(attribution) == key and attribution["outcome"] == "differs":
+                return attribution
+        return None
+
+    def causes(self) -> list[dict[str, Any]]:
+        found = []
+        for attribution in self.facts.attributions:
+            found.extend(attribution["hazards"])
+            found.extend(attribution["without_gradient"])
+        return found
+
+    def hazard_of(self, finding: Finding) -> dict[str, Any] | None:
+        """The hazard of the run that a finding predicted: values that really were gone."""
+        for cause in self.causes():
+            if not self.matches(finding, cause):
+                continue
+            if cause["kind_of_cause"] == "no-gradient":
+                return cause
+            in_kernel = finding.request is not None and finding.request.kernel is not None
+            if in_kernel or cause["aliased"] or any(not r["own"] for r in cause["readers"]):
+                return cause
+        return None
+
+    def matches(self, finding: Finding, cause: dict[str, Any]) -> bool:
+        request = finding.request
+        if request is None:
+            return False
+        cut = cause["kind_of_cause"] == "no-gradient"
+        if cut != (request.counterfactual is Counterfactual.SET_REQUIRES_GRAD):
+            return False
+        if request.kernel and cause.get("kernel") != request.kernel:
+            return False
+        frames = self.paths.frames(cause["stack"])
+        if request.sites:
+            return any(site.covers(file, line) for site in request.sites for file, line in frames)
+        return request.kernel is not None
+
+    def was_reached(self, finding: Finding) -> bool:
+        request = finding.request
+        if request is None or not request.sites:
+            return True
+        lines = {(self.paths.display(f), n) for f, n in self.facts.executed}
+        return any(site.covers(file, line) for site in request.sites for file, line in lines)
+
+    def backward(self, rows: list[dict[str, Any]]) -> Location:
+        """The innermost backward call inside the checked tree."""
+        for row in rows:
+            frames = self.paths.frames(row["backward"])
+            inside = [f for f in frames if f[0] in self.program.closure or f[0] == self.program.file]
+            for file, line in inside or frames:
+                return Location(file, line)
+        return Location(self.program.file, 1)
+
+    def evidence(
+        self,
+        rows: list[dict[str, Any]],
+        *,
+        removal: Removal | None = None,
+        covered: tuple[str, ...] = (),
+        ruled_out: tuple[str, ...] = (),
+    ) -> Evidence:
+        checks = tuple(
+            Check(
+                direction=c["direction"] if _single(rows) else f"{r['parameter']}: {c['direction']}",
+                ad=c["ad"],
+                fd=c["fd"],
+                noise=c["noise"],
+                relative_error=c["relative_error"],
+                outcome=c["outcome"],
+                step=c["step"],
+                iteration=r["iteration"],
+            )
+            for r in sorted(rows, key=lambda r: r["iteration"])
+            for c in r["checks"]
+        )
+        first = rows[0]
+        calls = max(r["backward_calls"] for r in rows)
+        objective = first["objective"] or (
+            "seeded outputs" if first["objective_kind"] == "seeds" else "seeded adjoint launch"
+        )
+        return Evidence(
+            warp=self.facts.warp or "",
+            device=self.facts.device or "cpu",
+            parameter=", ".join(dict.fromkeys(self.parameter_label(r) for r in rows)),
+            objective=f"{self.objective_label(objective)}, {calls} backward call{'s' if calls != 1 else ''}",
+            checks=checks,
+            signature=signature(rows),
+            forward_passes=self.facts.forward_passes,
+            counterfactual=removal,
+            covered=covered,
+            ruled_out=ruled_out,
+        )
+
+    def parameter_label(self, row: dict[str, Any]) -> str:
+        file, line = row["place"]
+        return f"{row['parameter']} ({self.paths.display(file)}:{line})"
+
+    def objective_label(self, text: str) -> str:
+        """The runtime names a loss as ``name (file:line)``; the file becomes a display path."""
+        name, bracket, place = text.rpartition(" (")
+        if not bracket:
+            return text
+        file, _, line = place.rstrip(")").rpartition(":")
+        return f"{name} ({self.paths.display(file)}:{line})"
+
+    def coverage(self, parameters: list[list[dict[str, Any]]]) -> tuple[str, ...]:
+        lines = []
+        for rows in parameters:
+            good = sorted({r["iteration"] for r in rows if r["outcome"] == "agrees"})
+            names = sorted({c["direction"] for r in rows for c in r["checks"] if c["outcome"] == "agrees"})
+            where = ", ".join(map(str, good))
+            lines.append(f"{self.parameter_label(rows[0])}: iterations {where}; {', '.join(names)}")
+        lines += [f"not covered: {text}" for text in self.facts.uncovered]
+        return tuple(lines)
+
+    def replay(self, rows: list[dict[str, Any]], attribution: dict[str, Any] | None) -> dict[str, Any]:
+        removed = [c["key_parts"] for c in attribution["confirmed"]] if attribution else []
+        iteration = attribution["iteration"] if attribution else None
+        return {"episodes": [r["replay"] for r in rows], "removed": removed, "iteration": iteration}
+
+    def decide(
+        self, finding: Finding, verdict: Verdict, reason: str | None, evidence: Evidence | None = None
+    ) -> Result:
+        result = Result(
+            rule=finding.rule,
+            name="",
+            verdict=verdict,
+            message=finding.message,
+            location=finding.location,
+            related=finding.related,
+            program=self.program.label,
+            reason=reason,
+            evidence=evidence,
+            help=finding.help,
+        )
+        self.decided[id(finding)] = result
+        return result
+
+    def leave_unverified(self, reason: str) -> None:
+        for finding in self.findings:
+            self.decide(finding, Verdict.UNVERIFIED, reason)
+
+    def note(
+        self,
+        rule: str,
+        message: str,
+        reason: str | None,
+        *,
+        location: Location | None = None,
+        evidence: Evidence | None = None,
+    ) -> None:
+        self.results.append(
+            Result(
+                rule=rule,
+                name="",
+                verdict=Verdict.NOTE,
+                message=message,
+                location=location or Location(self.program.file, 1),
+                program=self.program.label,
+                reason=reason,
+                evidence=evidence,
+            )
+        )
+
+    def finish(self, status: ProgramStatus, reason: str | None) -> Judged:
+        facts = self.facts
+        row = ProgramRow(
+            program=self.program.file,
+            arguments=self.program.arguments,
+            interpreter=self.interpreter,
+            warp=facts.warp,
+            device=facts.device,
+            status=status,
+            reason=reason,
+            parameters=tuple(dict.fromkeys(self.parameter_label(r) for r in facts.episodes)),
+            substitutions=tuple(facts.substitutions),
+            forward_passes=facts.forward_passes,
+        )
+        pairs = tuple((f, self.decided[id(f)]) for f in self.findings if id(f) in self.decided)
+        return Judged(row, tuple(self.results), pairs, tuple(self.replays))
+
+
+_HINTS = {
+    "zero": "the whole gradient is zero: look for an array without requires_grad, a launch outside the tape "
+    "or a kernel compiled without its backward pass",
+    "nan-inf": "look for a square root, a division or a logarithm at zero in the kernels on the tape",
+    "grows-with-iterations": "the error grows with the iteration: zero the gradients (tape.zero()) and use a "
+    "fresh or reset tape in every iteration",
+    "exact-factor": "autodiff is off by one constant factor: look at the seed of the backward pass and for "
+    "launches recorded or gradients counted more than once",
+    "stale": "the gradient array was read as a live view and changed before it was used: copy it "
+    "(grad.numpy().copy()) before zeroing",
+    "sparse": "only some entries are wrong: look for values that leave the tape (numpy, float()), counters and "
+    "branches",
+}
+
+
+def _by_parameter(episodes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for row in episodes:
+        groups.setdefault(_parameter_key(row), []).append(row)
+    return [sorted(rows, key=lambda r: r["iteration"]) for rows in groups.values()]
+
+
+def _parameter_key(row: dict[str, Any]) -> Any:
+    return (row["parameter"], tuple(row["place"]), row["variable"])
+
+
+def _single(rows: list[dict[str, Any]]) -> bool:
+    return len({_parameter_key(r) for r in rows}) == 1
+
+
+def _is_wrong(rows: list[dict[str, Any]]) -> bool:
+    """A difference counts when it shows again: in a second direction or a second iteration."""
+    differing = [
+        c for r in rows if r["outcome"] == "differs" for c in r["checks"] if c["outcome"] == "differs"
+    ]
+    if len(differing) >= 2:
+        return True
+    # One scalar parameter measured once has no second direction.
+    return bool(differing) and all(math.prod(r["shape"]) * _width(r) == 1 for r in rows) and len(rows) == 1
+
+
+def _width(row: dict[str, Any]) -> int:
+    return int(row["components"])
+
+
+def _weak_reason(rows: list[dict[str, Any]]) -> str:
+    outcomes = [r["outcome"] for r in rows]
+    if "differs" in outcomes:
+        return "a difference showed in one direction only and could not be reproduced"
+    return outcomes[-1].removeprefix("inconclusive: ")
+
+
+def _tail(reason: str) -> str:
+    return reason.partition(": ")[2] or reason
