@@ -43,14 +43,18 @@ SPEC = json.loads(r"""
 def runtime() -> str:
     """The installed warplint's runtime, or the one that wrote this script."""
     found = importlib.util.find_spec("warplint")
-    here = os.path.join(os.path.dirname(found.origin), "probe", "runtime") if found and found.origin else ""
-    return here if os.path.isdir(here) else RUNTIME
+    if found is not None and found.origin is not None:
+        here = os.path.join(os.path.dirname(found.origin), "probe", "runtime")
+        if os.path.isdir(here):
+            return here
+    return RUNTIME
 
 
 if __name__ == "__main__":
     command = [INTERPRETER, os.path.join(runtime(), "replay.py")]
-    settings = {{"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}}
-    done = subprocess.run(command, input=json.dumps(SPEC).encode(), env={{**os.environ, **settings}}, check=False)
+    fixed = {{"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}}
+    environment = {{**os.environ, **fixed, "MPLBACKEND": "Agg"}}
+    done = subprocess.run(command, input=json.dumps(SPEC).encode(), env=environment, check=False)
     sys.exit(done.returncode)
 '''
 

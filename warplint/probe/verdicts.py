@@ -442,8 +442,8 @@ _HINTS = {
     "launches recorded or gradients counted more than once",
     "stale": "the gradient array was read as a live view and changed before it was used: copy it "
     "(grad.numpy().copy()) before zeroing",
-    "sparse": "only some entries are wrong: look for values that leave the tape (numpy, float()), counters and "
-    "branches",
+    "sparse": "only some entries are wrong: look for values that leave the tape (numpy, float()), "
+    "counters and branches",
 }
 
 

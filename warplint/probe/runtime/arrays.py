@@ -123,10 +123,10 @@ class _Interface:
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        self.__array_interface__ = RAW_INTERFACE(array)
+        self.__array_interface__ = raw_interface(array)
 
 
-def RAW_INTERFACE(array: Any) -> dict:
+def raw_interface(array: Any) -> dict:
     """Warp's own array-interface property; ``hooks`` saves it here before it wraps it."""
     return array.__array_interface__
 

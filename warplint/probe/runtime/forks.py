@@ -6,6 +6,7 @@ buffers and delete the precompiled header the parent still needs.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import select
@@ -20,7 +21,7 @@ from . import pinning
 _HEADER = struct.Struct("<Q")
 
 
-class ChildFailure(Exception):
+class ChildFailure(Exception):  # noqa: N818  (reads as what happened)
     """A child that died or hung instead of reporting: ``reason`` says how."""
 
     def __init__(self, reason: str) -> None:
@@ -116,10 +117,8 @@ def _receive(fd: int, deadline: float) -> bytes | None:
 
 def _reap(pid: int, *, kill: bool) -> int:
     if kill:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     try:
         return os.waitpid(pid, 0)[1]
     except ChildProcessError:  # the program reaps all children itself

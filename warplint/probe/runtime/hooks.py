@@ -109,7 +109,7 @@ class Stream:
 def install(sites: Sites) -> Stream:
     """Patches Warp in this process and returns the stream; call before user code imports it."""
     stream = Stream(sites)
-    arrays.RAW_INTERFACE = wptypes.array.__array_interface__.fget
+    arrays.raw_interface = wptypes.array.__array_interface__.fget
     _hook_births(stream)
     _hook_launch(stream)
     _hook_copy(stream)
@@ -304,10 +304,10 @@ def _hook_array_methods(stream: Stream) -> None:
 
     def interface(self: Any) -> Any:
         if stream.depth or self.device is None:
-            return arrays.RAW_INTERFACE(self)
+            return arrays.raw_interface(self)
         event = stream.event("read")
         event.target = self
-        return stream.run(event, lambda: arrays.RAW_INTERFACE(self))
+        return stream.run(event, lambda: arrays.raw_interface(self))
 
     array.__array_interface__ = property(interface)
 

@@ -56,11 +56,7 @@ def _plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    # Executed by path: make the package importable under its own name, without installing it.
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[0] = os.path.dirname(here)
-    from runtime.main import main as entry  # type: ignore[import-not-found]
+    import bootstrap
 
-    status = entry(sys.argv[1])
-    sys.stdout.flush()
-    os._exit(status)
+    bootstrap.load("main").main(sys.argv[1])
+    os._exit(0)

@@ -21,7 +21,7 @@ SPACING = 1.0e-6
 MAX_BASE_DEVIATION = 1.0e-12
 
 
-class Unmeasurable(Exception):
+class Unmeasurable(Exception):  # noqa: N818  (reads as what happened)
     """This episode cannot be measured; the text is the reason."""
 
 
@@ -71,9 +71,9 @@ class Measured:
         """At least one agreeing direction, and the weak ones are weak for want of signal only."""
         strongest = max((c.signal for _, c in self.checks if c.outcome == judge.AGREES), default=0.0)
         for _, check in self.checks:
-            if check.outcome != judge.AGREES and "kink" not in check.outcome:
-                if check.signal > strongest and check.uncertainty > judge.POWER * check.signal:
-                    return False
+            weak = check.outcome != judge.AGREES and "kink" not in check.outcome
+            if weak and check.signal > strongest and check.uncertainty > judge.POWER * check.signal:
+                return False
         return True
 
 
@@ -329,10 +329,9 @@ class Trunk(Observer):
             raise Unmeasurable("the gradient's size is not the parameter's")
         result.gradient = gradient = gradient.reshape(shape)
         other = twin["gradient"]
-        if (
-            other is None
-            or (base["objectives"] != twin["objectives"]
-            and not (np.allclose(base["objectives"], twin["objectives"], rtol=1e-6, atol=0.0, equal_nan=True)))
+        if other is None or (
+            base["objectives"] != twin["objectives"]
+            and not (np.allclose(base["objectives"], twin["objectives"], rtol=1e-6, atol=0.0, equal_nan=True))
         ):
             values = f"{sum(base['objectives'])!r} and {sum(twin['objectives'])!r}"
             raise Unmeasurable(f"nondeterministic: two unperturbed runs gave the objectives {values}")
@@ -350,7 +349,7 @@ class Trunk(Observer):
         births = self.stream.births
 
         def following() -> Any:
-            return births.live.get(episode.next_serial)
+            return births.live.get(episode.next_serial) if episode.next_serial is not None else None
 
         reports = [
             self.gradient_run(result, parameter, until_next=True, copies=copies, next_parameter=following)

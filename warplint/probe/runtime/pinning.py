@@ -60,7 +60,7 @@ def separate_files() -> list[str]:
     only are replaced by the null device, so that a child leaves nothing behind. Pipes and
     sockets the program opened cannot be shared and are named.
     """
-    shared = []
+    shared: list[str] = []
     try:
         descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:

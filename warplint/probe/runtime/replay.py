@@ -53,9 +53,8 @@ def replay(spec: dict[str, Any]) -> int:
         print(f"the program could not be measured again: {measured['error']}")
         return 1
     removed = [_tuples(key) for key in spec["removed"]]
-    print(
-        f"{'parameter':24} {'iteration':>9}  {'direction':28} {'autodiff':>13} {'finite diff.':>13} {'error':>9}"
-    )
+    head = ("parameter", "iteration", "direction", "autodiff", "finite diff.", "error")
+    print("{:24} {:>9}  {:28} {:>13} {:>13} {:>9}".format(*head))
     for m in measured:
         if m.problem:
             print(f"{m.episode.label:24} {m.iteration:9d}  {m.problem}")
@@ -99,12 +98,9 @@ def _tuples(value: Any) -> Any:
 
 if __name__ == "__main__":
     order = json.load(sys.stdin)
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[0] = os.path.dirname(here)
-    from runtime.replay import replay as entry  # type: ignore[import-not-found]
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # no input for the program
+    import bootstrap
 
-    sys.stdin.close()
-    sys.stdin = open(os.devnull)  # noqa: SIM115
-    status = entry(order)
+    status = bootstrap.load("replay").replay(order)
     sys.stdout.flush()
     os._exit(status)

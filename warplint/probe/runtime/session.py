@@ -44,11 +44,10 @@ class Session:
     # -- setting up ----------------------------------------------------------------------
 
     def prepare(self) -> None:
-        quiet = getattr(warp, "config", None)
         if hasattr(warp.config, "log_level") and hasattr(warp, "LOG_WARNING"):
-            quiet.log_level = warp.LOG_WARNING
-        else:
-            quiet.quiet = True
+            warp.config.log_level = warp.LOG_WARNING
+        else:  # Warp 1.13
+            warp.config.quiet = True
         warp.init()
         self.devices.install(self.spec.get("device", "cpu"))
         sites = Sites(self.spec["root"], os.path.dirname(os.path.abspath(warp.__file__)))
