@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -202,14 +201,3 @@ class _Clock:
     @property
     def laps(self) -> tuple[tuple[str, float], ...]:
         return tuple(self._laps)
-
-
-def print_notes(run: Run, options: Options) -> None:
-    """What belongs on stderr: warnings, internal errors, timings."""
-    for line in run.warnings:
-        print(f"warplint: warning: {line}", file=sys.stderr)
-    for line in run.internal_errors:
-        print(f"warplint: internal error: {line}", file=sys.stderr)
-    if options.timings:
-        for stage, seconds in run.timings:
-            print(f"warplint: {stage}: {seconds:.2f} s", file=sys.stderr)

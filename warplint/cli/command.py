@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from warplint import __version__
-from warplint.cli.check import Choice, Run, check, choose_programs, find_files, print_notes
+from warplint.cli.check import Choice, Run, check, choose_programs, find_files
 from warplint.cli.errors import CallError
 from warplint.cli.options import Options, decide
 from warplint.cli.output import write
@@ -35,7 +35,7 @@ def run_check(given: Mapping[str, Any]) -> int:
         return CLEAN
     run = check(options, rules)
     _write_reports(run, options, rules)
-    print_notes(run, options)
+    _print_notes(run, options)
     if run.internal_errors:
         return BROKEN
     if options.exit_zero:
@@ -82,6 +82,18 @@ def _write_reports(run: Run, options: Options, rules: Mapping[str, Rule]) -> Non
     else:
         screen = _context(run, options, rules, color=_colors(sys.stdout))
         write(render(options.format, run.report, screen))
+
+
+def _print_notes(run: Run, options: Options) -> None:
+    """What belongs on stderr: warnings, internal errors, timings."""
+    loud, plain = ("\033[1;33m", "\033[0m") if _colors(sys.stderr) else ("", "")
+    for line in run.warnings:
+        print(f"{loud}warplint: warning: {line}{plain}", file=sys.stderr)
+    for line in run.internal_errors:
+        print(f"{loud}warplint: internal error: {line}{plain}", file=sys.stderr)
+    if options.timings:
+        for stage, seconds in run.timings:
+            print(f"warplint: {stage}: {seconds:.2f} s", file=sys.stderr)
 
 
 def _save(file: Path, text: str) -> None:

@@ -81,12 +81,12 @@ class _Writer:
 
     def result(self, result: Result) -> list[str]:
         lines = [self.heading(result), *self.wrap(result.message)]
-        body = excerpt(result, self.context.read_source, self.paint, self.width - len(_INDENT))
+        body = self.excerpt(result)
         if body:
             lines += ["", *(f"{_INDENT}{line}".rstrip() for line in body), ""]
         if result.evidence:
             lines += self.evidence(result, result.evidence)
-        elif result.reason and result.rule != "WL002":
+        elif result.reason and result.rule != "WL002" and result.reason not in result.message:
             # What keeps a file from being read is in the message already.
             lines += self.wrap(f"{self.because(result)}: {self.reason(result.reason)}")
         if result.help:
@@ -100,6 +100,13 @@ class _Writer:
         while not lines[-1]:
             lines.pop()
         return lines
+
+    def excerpt(self, result: Result) -> list[str]:
+        """The code, except where the result is about a program and not about a line."""
+        whole_program = result.rule.startswith("WL9") and result.verdict is Verdict.NOTE
+        if whole_program and not self.context.verbose:
+            return []
+        return excerpt(result, self.context.read_source, self.paint, self.width - len(_INDENT))
 
     @staticmethod
     def because(result: Result) -> str:
@@ -213,6 +220,8 @@ class _Writer:
     def summary(self, report: Report) -> str:
         counts = Counter(result.verdict for result in report.results)
         words = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
+        if counts[Verdict.NOTE] > 1:
+            words[words.index(f"{counts[Verdict.NOTE]} note")] += "s"
         files = _count(self.context.checked_files, "file", "files")
         text = f"{', '.join(words)} in {files}" if words else f"nothing found in {files}"
         statuses = Counter(row.status for row in report.programs)
