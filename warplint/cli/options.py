@@ -11,8 +11,7 @@ from typing import Any
 
 from warplint.cli.errors import CallError
 from warplint.cli.selection import Selection, resolve
-from warplint.config import FORMATS, STATIC_FAIL_ON, Config, ConfigError, find_config, load_config
-from warplint.config import parse_assignment as parse_set
+from warplint.config import FORMATS, Config, ConfigError, find_config, load_config, parse_assignment
 from warplint.model import Rule
 
 DEFAULT_TIMEOUT = 60.0
@@ -144,7 +143,7 @@ def _settings(given: Mapping[str, Any], config: Config, root: Path) -> dict[str,
     overrides = dict(probe.set)
     for item in given["set"]:
         try:
-            name, value = parse_set(item)
+            name, value = parse_assignment(item)
         except ValueError as error:
             raise CallError(f"--set: {error}") from None
         overrides[name] = value
@@ -170,6 +169,3 @@ def _output(item: str) -> tuple[str, Path]:
     if format not in FORMATS:
         raise CallError(f"--output: unknown format '{format}'; choose {', '.join(FORMATS)}")
     return format, Path(file)
-
-
-__all__ = ["FORMATS", "STATIC_FAIL_ON", "Options", "decide"]

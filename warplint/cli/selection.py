@@ -27,7 +27,7 @@ def find_rule(word: str, rules: Mapping[str, Rule]) -> Rule:
     for rule in rules.values():
         if word.upper() == rule.id or word.lower() == rule.name:
             return rule
-    raise CallError(f"unknown rule '{word}'{nearest(word, rules)}; `warplint rules` lists all")
+    raise CallError(_unknown(word, rules))
 
 
 def _matches(word: str, rules: Mapping[str, Rule], where: str) -> set[str]:
@@ -38,17 +38,17 @@ def _matches(word: str, rules: Mapping[str, Rule], where: str) -> set[str]:
     if upper.startswith("WL"):
         found |= {id for id in rules if id.startswith(upper)}
     if not found:
-        raise CallError(f"{where}: unknown rule '{word}'{nearest(word, rules)}; `warplint rules` lists all")
+        raise CallError(f"{where}: {_unknown(word, rules)}")
     return found
 
 
-def nearest(word: str, rules: Mapping[str, Rule]) -> str:
-    """`; did you mean …?` with the rule that looks most like ``word``, or nothing."""
-    ids = difflib.get_close_matches(word.upper(), rules, n=1, cutoff=0.7)
+def _unknown(word: str, rules: Mapping[str, Rule]) -> str:
+    """Name the rule that looks most like ``word``, or say where all are listed."""
     names = {rule.name: rule.id for rule in rules.values()}
-    by_name = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.6)
-    near = ids or by_name
-    return f"; did you mean '{near[0]}'?" if near else ""
+    near = difflib.get_close_matches(word.upper(), rules, n=1, cutoff=0.7)
+    near = near or difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.6)
+    hint = f"did you mean '{near[0]}'?" if near else "`warplint rules` lists all"
+    return f"unknown rule '{word}'; {hint}"
 
 
 @dataclass(frozen=True)
