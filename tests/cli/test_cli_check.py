@@ -310,3 +310,12 @@ def test_suppression_that_names_an_unknown_rule(project, stages, warplint):
     suppress(project, "# warplint: ignore[WL77]")
     run = warplint("--no-probe")
     assert "this comment names an unknown rule: WL77" in run.out
+
+
+def test_a_bare_comment_does_not_excuse_itself(project, stages, warplint):
+    stages.findings = ()
+    stages.rows = (row(ProgramStatus.VERIFIED),)
+    suppress(project, "# warplint: ignore")
+    assert rules_in(warplint("--format", "json").out) == ["WL001"]
+    suppress(project, "# warplint: ignore[WL104, WL001]")
+    assert rules_in(warplint("--format", "json").out) == []

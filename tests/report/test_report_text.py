@@ -70,6 +70,12 @@ def test_control_characters_of_the_checked_code_do_not_reach_the_terminal(contex
     assert "\033" not in render("text", Report((result,)), context)
 
 
+def test_lines_are_counted_as_python_counts_them(context):
+    context = dataclasses.replace(context, read_source={"x.py": "a = 1\n\x0c\nb = 2\r\nc = 3\n"}.get)
+    result = Result("WL101", "n", Verdict.LATENT, "x", Location("x.py", 4, 1, 4, 2))
+    assert "4 | c = 3" in render("text", Report((result,)), context)
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

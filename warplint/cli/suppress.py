@@ -42,10 +42,18 @@ def apply_suppressions(
             continue
         for comment in found.unused():
             message = _complaint(comment, rules, selection, name, probed)
-            place = Location(name, comment.line, comment.column)
-            if message and not found.covers("WL001", "unused-suppression", (comment.line, comment.line)):
-                kept.append(_unused(message, place))
+            if message and not _excused(comment, found.items):
+                kept.append(_unused(message, Location(name, comment.line, comment.column)))
     return kept
+
+
+def _excused(comment: Any, comments: Sequence[Any]) -> bool:
+    """Whether WL001 itself is suppressed here; only by name, as a bare comment would excuse itself."""
+    for other in comments:
+        covers = other.whole_file or other.first_line <= comment.line <= other.last_line
+        if other.rules and covers and other.names("WL001", "unused-suppression"):
+            return True
+    return False
 
 
 def _complaint(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ Paint = Callable[[str, str], str]
 """``paint(style, text)``: colour ``text``, or leave it where colour is off."""
 
 _TAB = 4
+# As Python counts lines: `splitlines` would also split at form feeds and the like.
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _SURROUNDING = 1
 
 
@@ -41,7 +44,7 @@ def excerpt(result: Result, read: Callable[[str], str | None], paint: Paint, wid
             lines += [paint("frame", f"{' ' * gutter} {arrow} ") + _where(mark) for mark in here]
             continue
         lines.append(paint("frame", f"{' ' * gutter} {arrow} ") + file)
-        lines += _file(here, text.splitlines(), gutter, paint, width)
+        lines += _file(here, _LINE_END.split(text), gutter, paint, width)
     return lines
 
 
