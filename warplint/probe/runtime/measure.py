@@ -18,7 +18,9 @@ SCALE_FLOOR = 1.0e-2
 """Scale of a parameter that is zero."""
 SPACING = 1.0e-6
 """Spacing of the noise estimate's evaluations, relative to the parameter's scale."""
-MAX_BASE_DEVIATION = 1.0e-12
+FEWEST_PASSES = 12
+"""Passes below which nothing can be judged."""
+SHORTEN = "shorten the program with --entry 'program arguments' or --set, or raise --timeout"
 
 
 class Unmeasurable(Exception):  # noqa: N818  (reads as what happened)
@@ -195,6 +197,7 @@ class Trunk(Observer):
         base = self.gradient_run(result, parameter)
         result.child_seconds = time.monotonic() - began
         patience = max(10.0, 30.0 * result.child_seconds)
+        self.check_budget(result.child_seconds)
         twin = self.gradient_run(result, parameter)
         gradient = self.compare_twins(result, base, twin, start.shape)
         self.check_live_view(result, parameter, gradient)
@@ -266,6 +269,15 @@ class Trunk(Observer):
             result.checks.append((direction.name, verdict))
             if sum(c.outcome == judge.DIFFERS for _, c in result.checks) >= 3:
                 break  # decided
+
+    def check_budget(self, pass_seconds: float) -> None:
+        """Says early that the time will not do, instead of running into the limit."""
+        left = self.deadline - time.monotonic()
+        if FEWEST_PASSES * pass_seconds > left:
+            raise Unmeasurable(
+                f"one pass of an iteration takes {pass_seconds:.1f} s, so {FEWEST_PASSES} of them do not fit "
+                f"into the {max(left, 0.0):.0f} s left; {SHORTEN}"
+            )
 
     def doubt(
         self,

@@ -211,12 +211,17 @@ class Scout(Observer):
         handler = getattr(self, "after_" + event.kind.replace("-", "_"), None)
         if handler is not None:
             handler(event)
-        if (
-            self.stream.total > self.max_events
-            or time.monotonic() - self.started > self.seconds
-            or any(n >= self.max_episodes for n in self.completed.values())
-        ):
+        if self.seen_enough():
             self.leave("stopped", None)
+
+    def seen_enough(self) -> bool:
+        """Whether to stop scouting; longer as long as there is no whole iteration yet."""
+        patience = 1.0 if self.completed else 2.5
+        return (
+            self.stream.total > self.max_events * patience
+            or time.monotonic() - self.started > self.seconds * patience
+            or any(n >= self.max_episodes for n in self.completed.values())
+        )
 
     def before_launch(self, event: Event) -> None:
         self.chain_inputs.clear()

@@ -18,7 +18,7 @@ import warp  # noqa: E402  (after the entropy source is pinned)
 from . import devices, hooks, judge, program  # noqa: E402
 from .attribute import Attribution, Attributor  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
-from .measure import Measured, Trunk  # noqa: E402
+from .measure import SHORTEN, Measured, Trunk  # noqa: E402
 from .scout import Episode, Scout, Structure  # noqa: E402
 from .sites import Sites  # noqa: E402
 
@@ -96,7 +96,7 @@ class Session:
         left = self.deadline - time.monotonic()
 
         def work(reporter: Reporter) -> None:
-            self.stream.observer = Scout(self.stream, reporter, seconds=max(2.0, 0.3 * left))
+            self.stream.observer = Scout(self.stream, reporter, seconds=max(2.0, 0.25 * left))
             self.run_user()
 
         self.forward_passes += 1
@@ -129,9 +129,12 @@ class Session:
         if structure.graph_replays:
             return "blocked: graph-replay, the work runs inside a captured graph where nothing can be seen"
         if structure.backwards == 0:
-            return "not-reached: the program ran no backward pass" + (
-                "" if structure.ending != "stopped" else " within the scouting limits"
-            )
+            if structure.ending == "stopped":
+                return (
+                    f"not-reached: no backward pass within the first {structure.seconds:.0f} s of the program "
+                    f"({structure.events} operations); {SHORTEN}"
+                )
+            return "not-reached: the program ran no backward pass"
         if structure.gradient_reads == 0:
             return "not-reached: no gradient was read after the backward pass"
         return "not-reached: every gradient that was read belongs to an array computed on the tape"
