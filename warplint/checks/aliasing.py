@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from warplint.static.kernels.summary import Site
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from warplint.static.graph import Hazard, ScopeGraph
 
-__all__ = ["is_aliased", "is_ping_pong", "is_unrecorded", "rebinding"]
+__all__ = ["is_aliased", "is_ping_pong", "is_unrecorded"]
 
 
 def is_unrecorded(hazard: Hazard) -> bool:
@@ -33,7 +31,7 @@ def is_aliased(hazard: Hazard) -> bool:
         if a.path in writer.bindings and writer.bindings[a.path].buffer.number == number
     }
     if read_paths - written and hazard.write.path not in read_paths:
-        return hazard.written.region == hazard.written.region and _same_part(hazard, read_paths - written)
+        return _same_part(hazard, read_paths - written)
     one, two = hazard.read.slot, hazard.written.slot
     return one is not None and two is not None and one[0] == two[0] and one[1] != two[1]
 
@@ -60,34 +58,3 @@ def is_ping_pong(graph: ScopeGraph, hazard: Hazard) -> bool:
             if binding.buffer is hazard.buffer:
                 return True
     return False
-
-
-def rebinding(statement: Site | None) -> Site | None:
-    """The statement, if it does nothing but give existing objects other names (``a, b = b, a``)."""
-    import libcst as cst
-
-    if statement is None or not isinstance(statement.node, cst.SimpleStatementLine):
-        return None
-    for small in statement.node.body:
-        if not isinstance(small, cst.Assign):
-            return None
-        values = (
-            [e.value for e in small.value.elements] if isinstance(small.value, cst.Tuple) else [small.value]
-        )
-        if not all(_is_name(v) for v in values):
-            return None
-    return statement
-
-
-def _is_name(node: Any) -> bool:
-    import libcst as cst
-
-    if isinstance(node, cst.Attribute):
-        return _is_name(node.value)
-    if isinstance(node, cst.Subscript):
-        plain = all(
-            isinstance(e.slice, cst.Index) and isinstance(e.slice.value, (cst.Integer, cst.UnaryOperation))
-            for e in node.slice
-        )
-        return plain and _is_name(node.value)
-    return isinstance(node, cst.Name)

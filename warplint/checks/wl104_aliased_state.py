@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from warplint.checks.aliasing import is_aliased, is_unrecorded, rebinding
+from warplint.checks.aliasing import is_aliased, is_unrecorded
 from warplint.checks.base import Claims, check, group_sites, hazard_finding, location, spelled, turn_words
 from warplint.model import Finding
 
@@ -25,7 +25,7 @@ def aliased_state(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
     ]
     for hazard in hazards:
         claims.take(hazard.buffer, RULE)
-        where = rebinding(hazard.written.rebound) or rebinding(hazard.read.rebound) or hazard.writer.site
+        where = hazard.written.rebound or hazard.read.rebound or hazard.writer.site
         if not claims.first(RULE, where, hazard.buffer.site, hazard.writer.site):
             continue
         name = spelled(hazard.buffer, hazard.read)

@@ -18,6 +18,10 @@ from warplint.source.discovery import DEFAULT_EXCLUDES, SourceFile, display_path
 __all__ = ["ImportResolver", "ImportedModule", "imported_modules"]
 
 
+LIBRARIES = frozenset({"warp", "numpy", "torch", "jax", "newton"})
+"""Never followed, even when their source lies in the tree: the static pass knows what they do."""
+
+
 @dataclass(frozen=True)
 class ImportedModule:
     """One module named by an import statement, and the names taken from it."""
@@ -35,6 +39,11 @@ def imported_modules(tree: ast.Module) -> Iterator[ImportedModule]:
                 yield ImportedModule(alias.name)
         elif isinstance(node, ast.ImportFrom):
             yield ImportedModule(node.module or "", node.level, tuple(a.name for a in node.names))
+
+
+@lru_cache(maxsize=4096)
+def _imports_of(file: SourceFile) -> tuple[ImportedModule, ...]:
+    return tuple(imported_modules(file.tree)) if file.tree is not None else ()
 
 
 class ImportResolver:
@@ -59,6 +68,8 @@ class ImportResolver:
             for _ in range(level - 1):
                 base = base.parent
             return self._find(base, name) if name else self.file(base / "__init__.py")
+        if name.partition(".")[0] in LIBRARIES:
+            return None
         for base in self._search_path(importer, script):
             found = self._find(base, name)
             if found is not None and found.path != importer:
@@ -90,8 +101,7 @@ class ImportResolver:
         return tuple(sorted(seen.values(), key=lambda f: f.display))
 
     def _direct(self, file: SourceFile, script: Path) -> Iterator[SourceFile]:
-        assert file.tree is not None
-        for item in imported_modules(file.tree):
+        for item in _imports_of(file):
             yield from self.packages(item.name, item.level, file.path, script)
             module = self.resolve(item.name, item.level, file.path, script)
             if module is not None:

@@ -6,6 +6,7 @@ import ast
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from warplint.model import Program
@@ -36,12 +37,8 @@ def find_programs(files: Sequence[SourceFile], root: Path | str) -> tuple[Progra
             continue
         if file.tree is None:
             continue
-        closure = None
-        if not _has_main_block(file.tree):
-            closure = resolver.closure(file)
-            if not _runs_at_top_level(file.tree, closure):
-                continue
-        programs.append(_program(file, (), file.path.parent, closure or resolver.closure(file), root))
+        if _has_main_block(file.tree) or _runs_at_top_level(file, resolver):
+            programs.append(_program(file, (), file.path.parent, resolver.closure(file), root))
     return tuple(sorted(programs, key=lambda p: p.file))
 
 
@@ -62,6 +59,7 @@ def program_for_entry(entry: str, root: Path | str, files: Sequence[SourceFile] 
     return _program(file, tuple(words[1:]), root, resolver.closure(file), root)
 
 
+@lru_cache(maxsize=4096)
 def reaches_tape(file: SourceFile) -> bool:
     """Whether real code of ``file`` mentions a tape or a manual adjoint launch."""
     if not screen(file.data) and b"Tape" not in file.data and b"adjoint" not in file.data:
@@ -118,11 +116,25 @@ def is_main_test(test: ast.expr) -> bool:
     )
 
 
-def _runs_at_top_level(tree: ast.Module, closure: Sequence[SourceFile]) -> bool:
-    calls = {name for node in _top_level(tree) for name in _called(node)}
-    if not calls:
-        return False
-    return not calls.isdisjoint(_active_definitions(closure) | _ACTIVE_NAMES)
+def _runs_at_top_level(file: SourceFile, resolver: ImportResolver) -> bool:
+    """Whether importing ``file`` launches or records, directly or through what it calls."""
+    assert file.tree is not None
+    calls = {name for node in _top_level(file.tree) for name in _called(node)}
+    if not calls.isdisjoint(_ACTIVE_NAMES):
+        return True
+    if not calls or (file.path.parent / "__init__.py").is_file():
+        return False  # a module of a package is a library unless it says otherwise itself
+    uses = [_uses(f) for f in resolver.closure(file)]
+    seen: set[str] = set()
+    stack = list(calls)
+    while stack:
+        name = stack.pop()
+        if name in _ACTIVE_NAMES:
+            return True
+        if name not in seen:
+            seen.add(name)
+            stack.extend(called for table in uses for called in table.get(name, ()))
+    return False
 
 
 def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
@@ -141,18 +153,11 @@ def _called(node: ast.AST) -> Iterator[str]:
                 yield child.func.attr
 
 
-def _active_definitions(closure: Sequence[SourceFile]) -> set[str]:
-    """Names of functions and classes whose body launches or records, directly or through others."""
+@lru_cache(maxsize=4096)
+def _uses(file: SourceFile) -> dict[str, frozenset[str]]:
+    """What each function and class of a file calls, by simple name."""
     uses: dict[str, set[str]] = {}
-    for file in closure:
-        if file.tree is None:
-            continue
-        for node in ast.walk(file.tree):
-            if isinstance(node, _DEFINITIONS):
-                uses.setdefault(node.name, set()).update(_called(node))
-    active: set[str] = set()
-    while True:
-        grown = {n for n, called in uses.items() if not called.isdisjoint(active | _ACTIVE_NAMES)}
-        if grown <= active:
-            return active
-        active |= grown
+    for node in ast.walk(file.tree) if file.tree is not None else ():
+        if isinstance(node, _DEFINITIONS):
+            uses.setdefault(node.name, set()).update(_called(node))
+    return {name: frozenset(called) for name, called in uses.items()}

@@ -90,6 +90,7 @@ class ScopeGraph:
         self._before: list[dict[str, Version]] = []
         self._after: list[dict[str, Version]] = []
         self._created_by_flow: set[Version] = set()
+        self._constants: set[Version] = set()
         for event in self.events:
             self._add(event)
 
@@ -126,6 +127,8 @@ class ScopeGraph:
             if binding.buffer.number not in fresh:
                 fresh[binding.buffer.number] = self._next(binding.buffer)
             after[path] = version = fresh[binding.buffer.number]
+            if event.kind == "reset" and event.label in _CONSTANT_RESETS and not binding.region:
+                self._constants.add(version)
             accesses = effect.writes_of(path)
             kinds = {a.kind for a in accesses}
             kind = "accumulate" if kinds == {AccessKind.ACCUMULATE} else "write"
@@ -185,6 +188,7 @@ class ScopeGraph:
             v
             for v in self.real
             if v not in self._created_by_flow
+            and v not in self._constants
             and self.buffers[v.buffer].requires_grad is not False
             and self.buffers[v.buffer].element != "int"
         }
@@ -393,6 +397,10 @@ class ScopeGraph:
             style = "bold" if data.get("needs_value") else "dashed" if data["kind"] == "kept" else "solid"
             lines.append(f'  "{_key(a)}" -> "{_key(b)}" [label="{data["kind"]}", style={style}];')
         return "\n".join([*lines, "}"])
+
+
+_CONSTANT_RESETS = frozenset({"zero_()", "fill_()"})
+"""What follows them is a constant: nobody optimizes a value that is set inside the tape."""
 
 
 def _key(node: Any) -> str:

@@ -476,7 +476,8 @@ class Calls(Statements):
         if name in ("min", "max", "sum"):
             items = self.iterate(first) if len(args) == 1 else args
             if items and all(isinstance(i, (int, float)) for i in items) and "key" not in kwargs:
-                return {"min": min, "max": max, "sum": sum}[name](items)
+                reduce: Any = {"min": min, "max": max, "sum": sum}[name]
+                return reduce(items)
             return UNKNOWN
         return UNKNOWN
 

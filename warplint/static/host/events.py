@@ -41,7 +41,8 @@ class Binding:
     text: str
     """The argument as written at the call."""
     rebound: Site | None = None
-    """The statement that gave this name to an object that already had another one."""
+    """The statement that gave this name to an object that already had another one, if that is all
+    it does (``a, b = b, a``)."""
     slot: tuple[int, Any] | None = None
     """Container and key the argument was taken from, if it was taken from one."""
 

@@ -585,10 +585,17 @@ class Expressions(Core):
         return self.evaluate(node.value)
 
     def _formatted(self, node: cst.FormattedString) -> Any:
+        """An f-string of known parts is a known string (names of cases, keys of tables)."""
+        text: str | None = ""
         for part in node.parts:
             if isinstance(part, cst.FormattedStringExpression):
-                self.evaluate(part.expression)
-        return UNKNOWN
+                value = self.evaluate(part.expression)
+                simple = part.format_spec is None and part.conversion is None
+                known = simple and isinstance(value, (int, float, str))
+                text = text + str(value)[:200] if known and text is not None else None
+            elif text is not None and isinstance(part, cst.FormattedStringText):
+                text += part.value
+        return UNKNOWN if text is None else text[:1000]
 
     def _await(self, node: Any) -> Any:
         return self.evaluate(node.expression) if node.expression is not None else UNKNOWN

@@ -31,7 +31,7 @@ from warplint.static.host.values import (
     base_of,
 )
 from warplint.static.kernels.analysis import analyze_kernel
-from warplint.static.kernels.summary import KernelSummary
+from warplint.static.kernels.summary import KernelSummary, Site
 
 __all__ = ["Interpreter"]
 
@@ -244,7 +244,7 @@ class Interpreter(Calls):
         return Binding(
             array,
             text or base.name or base.origin,
-            mark.statement if mark else None,
+            only_renames(mark.statement) if mark else None,
             mark.slot if mark else None,
         )
 
@@ -452,6 +452,34 @@ class Interpreter(Calls):
                 if array is not None:
                     bindings[f"{prefix}.{field}"] = self._binding(array, f"{text}.{field}", mark)
         self.emit("library", effect, bindings, node)
+
+
+def only_renames(statement: Site | None) -> Site | None:
+    """The statement, if it does nothing but give existing objects other names (``a, b = b, a``)."""
+    if statement is None or not isinstance(statement.node, cst.SimpleStatementLine):
+        return None
+    for small in statement.node.body:
+        if not isinstance(small, cst.Assign):
+            return None
+        values = (
+            [e.value for e in small.value.elements] if isinstance(small.value, cst.Tuple) else [small.value]
+        )
+        if not all(_is_reference(v) for v in values):
+            return None
+    return statement
+
+
+def _is_reference(node: Any) -> bool:
+    """A name, an attribute, or an element at a position that is written out."""
+    if isinstance(node, cst.Attribute):
+        return _is_reference(node.value)
+    if isinstance(node, cst.Subscript):
+        fixed = all(
+            isinstance(e.slice, cst.Index) and isinstance(e.slice.value, (cst.Integer, cst.UnaryOperation))
+            for e in node.slice
+        )
+        return fixed and _is_reference(node.value)
+    return isinstance(node, cst.Name)
 
 
 def _argument_nodes(node: Any, name: str, count: int) -> list[Any]:

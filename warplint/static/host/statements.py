@@ -142,6 +142,8 @@ class Statements(Expressions):
     # -- blocks -------------------------------------------------------------------------------
 
     def block(self, body: Any) -> Signal | None:
+        if isinstance(body, cst.SimpleStatementSuite):  # ``if x: return``
+            return self.statement(body)
         for statement in body.body:
             signal = self.statement(statement)
             if signal is not None:

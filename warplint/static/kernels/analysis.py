@@ -181,6 +181,8 @@ class _Walk:
 
     def block(self, body: Any, frame: _Frame) -> bool:
         """Run a block; True if it cannot fall through."""
+        if isinstance(body, cst.SimpleStatementSuite):  # ``if x: return``
+            return self.statement(body, frame)
         return any(self.statement(statement, frame) for statement in body.body)
 
     def statement(self, node: Any, frame: _Frame) -> bool:
