@@ -23,35 +23,44 @@ def objective_of(event: Event, baseline: dict[int, Any] | None, chain: set[int])
         loss = event.details.get("loss")
         if arrays.is_array(loss):
             return float(np.sum(arrays.values(loss)))
-        seeds = baseline if baseline is not None else seeds_of(event, chain)
+        seeds = baseline if baseline is not None else seeds_of(event, chain, frozenset())
         seeded = _seedable(event)
         return float(sum(np.sum(arrays.values(seeded[i]) * seed) for i, seed in seeds.items() if i in seeded))
     if event.kind == "adjoint":
         pairs = manual_seeds(event, chain)
         if not pairs:
             return None
-        seeds = baseline if baseline is not None else seeds_of(event, chain)
+        seeds = baseline if baseline is not None else seeds_of(event, chain, frozenset())
         return float(
             sum(np.sum(arrays.values(value) * seeds[i]) for i, (value, _) in enumerate(pairs) if i in seeds)
         )
     return None
 
 
-def seeds_of(event: Event, chain: set[int]) -> dict[int, Any]:
-    """The seeds of a backward call, by position among the arrays that may be seeded."""
+def seeds_of(event: Event, chain: set[int], adjoints: set[int] | frozenset[int]) -> dict[int, Any]:
+    """The seeds of a backward call, by position among the arrays that may be seeded.
+
+    A seed whose content is in ``adjoints`` was read from a gradient that an earlier backward
+    call of the episode made (hand-written checkpointing): it carries the objective on and is
+    no term of its own.
+    """
     if event.kind == "adjoint":
         return {i: arrays.values(seed) for i, (_, seed) in enumerate(manual_seeds(event, chain))}
     if event.details.get("loss") is not None:
         return {}
     grads = event.details.get("grads")
     if grads:
-        return {i: arrays.values(g) for i, g in enumerate(grads.values()) if arrays.is_array(g)}
+        return {
+            i: arrays.values(g)
+            for i, g in enumerate(grads.values())
+            if arrays.is_array(g) and hash(arrays.content(g)) not in adjoints
+        }
     seeds = {}
     for i, array in _seedable(event).items():
         gradient = array.grad
         if gradient is not None and written_by_user(gradient):
             value = arrays.values(gradient)
-            if np.any(value):
+            if np.any(value) and hash(arrays.content(gradient)) not in adjoints:
                 seeds[i] = value
     return seeds
 
@@ -160,6 +169,8 @@ class GradientChild(Observer):
         self.late: Any = None
         self.gradient: Any = None
         self.chain: set[int] = set()
+        self.adjoints: set[int] = set()
+        """Contents (hashed) of gradients that user code read in this episode."""
         self.last_read = episode.reads[-1].name if episode.reads else None
 
     def before(self, event: Event) -> None:
@@ -170,8 +181,8 @@ class GradientChild(Observer):
         if event.kind in ("backward", "adjoint"):
             if event.kind == "adjoint":
                 adopt_manual_gradients(event)
-            seeds = seeds_of(event, self.chain)
-            value = objective_of(event, None, self.chain)
+            seeds = seeds_of(event, self.chain, self.adjoints)
+            value = objective_of(event, seeds, self.chain)
             if value is not None:
                 self.objectives.append(value)
                 self.seeds.append(seeds)
@@ -179,7 +190,11 @@ class GradientChild(Observer):
             return
         for array in touched(event):
             owner = arrays.gradient_owner(array)
-            if owner is self.parameter and reads_array(event, array):
+            if owner is None or not reads_array(event, array):
+                continue
+            if self.objectives:
+                self.adjoints.add(hash(arrays.content(array)))
+            if owner is self.parameter:
                 self.collect(array)
         if self.until_next and self.gradient is not None and event.kind != "read":
             for array in touched(event):

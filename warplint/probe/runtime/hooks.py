@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +82,8 @@ class Stream:
         self.sessions: dict[int, int] = {}
         self.forced_gradients: frozenset = frozenset()
         self.graph_replays = 0
+        self.compile_seconds = 0.0
+        """Time spent in loading (compiling) kernel modules, which is no time of the program's."""
         self.allocating = 0
 
     def event(self, kind: str) -> Event:
@@ -116,6 +119,7 @@ def install(sites: Sites) -> Stream:
     _hook_array_methods(stream)
     _hook_tape(stream)
     _hook_graphs(stream)
+    _time_compilation(stream)
     return stream
 
 
@@ -375,6 +379,20 @@ def _hook_tape(stream: Stream) -> None:
         return stream.run(event, call)
 
     tape_class.backward = backward
+
+
+def _time_compilation(stream: Stream) -> None:
+    original = context.Module.load
+
+    @functools.wraps(original)
+    def load(self: Any, *args: Any, **kwargs: Any) -> Any:
+        began = time.monotonic()
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            stream.compile_seconds += time.monotonic() - began
+
+    context.Module.load = load
 
 
 # -- graph capture -----------------------------------------------------------------------

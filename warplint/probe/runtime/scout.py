@@ -216,10 +216,12 @@ class Scout(Observer):
 
     def seen_enough(self) -> bool:
         """Whether to stop scouting; longer as long as there is no whole iteration yet."""
-        patience = 1.0 if self.completed else 2.5
+        # A later iteration shows what the first cannot (gradients that add up, stale reads).
+        patience = 1.0 if max(self.completed.values(), default=0) >= 2 else 2.5
+        elapsed = time.monotonic() - self.started - self.stream.compile_seconds
         return (
             self.stream.total > self.max_events * patience
-            or time.monotonic() - self.started > self.seconds * patience
+            or elapsed > self.seconds * patience
             or any(n >= self.max_episodes for n in self.completed.values())
         )
 
