@@ -295,7 +295,8 @@ class _Walk:
 
     def assign(self, target: Any, value: Any, frame: _Frame, node: Any) -> None:
         if isinstance(target, cst.Name):
-            frame.names[target.value] = value
+            single = isinstance(value, TupleValue) and value.thread
+            frame.names[target.value] = value.items[0] if single else value
         elif isinstance(target, (cst.Tuple, cst.List)):
             items = value.items if isinstance(value, TupleValue) else ()
             for position, element in enumerate(target.elements):
@@ -463,8 +464,8 @@ class _Walk:
         for element in elements:
             if isinstance(element.slice, cst.Index):
                 entry = self.expression(element.slice.value, frame)
-                items = entry.items if isinstance(entry, TupleValue) else (entry,)
-                for item in items:
+                several = isinstance(entry, TupleValue) and not entry.thread
+                for item in entry.items if several else (entry,):
                     value = _value(item)
                     depends |= value.depends
                     dims.append(value.dimension())
@@ -533,7 +534,8 @@ class _Walk:
         if last == "static":
             return self.outside(node.args[0].value, frame) if node.args else CONSTANT
         if last == "tid":
-            return TupleValue(tuple(Value(index=domain.symbol(f"tid:{k}")) for k in range(4)))
+            indices = tuple(Value(index=domain.symbol(f"tid:{k}")) for k in range(4))
+            return TupleValue(indices, thread=True)
         arguments = [self.expression(a.value, frame) for a in node.args]
         return self.builtin(last, arguments, node, frame)
 

@@ -76,6 +76,8 @@ class LocalStruct:
 @dataclass(frozen=True)
 class TupleValue:
     items: tuple[Any, ...]
+    thread: bool = False
+    """The result of ``tid()``: one number or several, as the target wants."""
 
 
 @dataclass(frozen=True)
