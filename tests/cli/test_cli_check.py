@@ -224,12 +224,28 @@ def test_nothing_could_be_probed_is_said_once_and_loudly(project, stages, warpli
     assert "no program that reaches a tape was found" in warplint().err
 
 
+def test_programs_that_the_configuration_excludes_are_not_called_missing(project, stages, warplint):
+    (project / "warplint.toml").write_text('[probe]\nexclude = ["train.py"]\n')
+    assert warplint().err == (
+        "warplint: warning: nothing could be probed: 1 program excluded by the configuration;"
+        " no gradient was measured\n"
+    )
+
+
 def test_a_tree_without_warp_is_quietly_clean(tmp_path, stages, warplint, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stages.findings = ()
     (tmp_path / "a.py").write_text("print()\n")
     run = warplint()
     assert (run.status, run.out, run.err) == (0, "nothing found in 1 file\n", "")
+    (tmp_path / "a.py").write_text('if __name__ == "__main__":\n    print()\n')
+    assert warplint().err == ""
+
+
+def test_no_finding_leaves_nothing_to_probe_on_request(project, stages, warplint):
+    stages.findings = ()
+    assert warplint("--probe=findings").err == ""
+    assert "nothing could be probed" in warplint("--probe=all").err
 
 
 def test_quiet_and_verbose(project, stages, warplint):

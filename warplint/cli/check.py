@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from warplint.model import (
 )
 
 _MEASURED = (ProgramStatus.VERIFIED, ProgramStatus.WRONG, ProgramStatus.INCONCLUSIVE)
+_EXCLUDED = "excluded by the configuration"
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,9 @@ def check(options: Options, rules: Mapping[str, Rule]) -> Run:
             probed = stages.probe(programs, findings, dict(options.settings), report_progress)
         results += probed.results
         rows = tuple(probed.programs)
-        if findings or choices:
-            warnings += nothing_probed(rows)
+        # A tree without a tape has nothing to measure, and that is no news.
+        if findings or (options.probe == "all" and any(file.screened for file in readable)):
+            warnings += nothing_probed(rows, choices)
         clock.lap("probe")
     results = [named(result, rules) for result in results]
     results = [result for result in results if options.selection.shows(result.rule, result.location.file)]
@@ -121,7 +123,7 @@ def choose_programs(options: Options, files: Sequence[Any]) -> list[Choice]:
             if not program.reaches_tape:
                 skipped = "reaches no tape and no manual adjoint launch"
             elif matches_any(_below(options.root / program.file, base), options.config.probe.exclude):
-                skipped = "excluded by the configuration"
+                skipped = _EXCLUDED
         choices.append(Choice(program, skipped))
     return choices
 
@@ -162,19 +164,22 @@ def named(result: Result, rules: Mapping[str, Rule]) -> Result:
     return replace(result, name=rule.name, docs=result.docs or rule.docs or None)
 
 
-def nothing_probed(rows: Iterable[ProgramRow]) -> list[str]:
+def nothing_probed(rows: Sequence[ProgramRow], choices: Sequence[Choice]) -> list[str]:
     """One loud line where the run measured nothing at all."""
-    rows = list(rows)
     if any(row.status in _MEASURED for row in rows):
         return []
-    if not rows:
-        return [
-            "nothing could be probed: no program that reaches a tape was found; no gradient was measured"
-            " (name one with --entry)"
-        ]
-    reasons = "; ".join(sorted({row.reason or "blocked" for row in rows}))
-    count = f"{len(rows)} program{'s' if len(rows) != 1 else ''}"
-    return [f"nothing could be probed: {count} could not be run ({reasons}); no gradient was measured"]
+    if rows:
+        reasons = "; ".join(sorted({row.reason or "blocked" for row in rows}))
+        why = f"{_programs(len(rows))} could not be run ({reasons})"
+    elif excluded := [choice for choice in choices if choice.skipped == _EXCLUDED]:
+        why = f"{_programs(len(excluded))} excluded by the configuration"
+    else:
+        why = "no program that reaches a tape was found (name one with --entry)"
+    return [f"nothing could be probed: {why}; no gradient was measured"]
+
+
+def _programs(count: int) -> str:
+    return f"{count} program{'' if count == 1 else 's'}"
 
 
 def _skipped_calls(static: Any) -> tuple[str, ...]:
