@@ -25,7 +25,7 @@ def signature(episodes: list[dict[str, Any]]) -> str:
         return "grows-with-iterations"
     values = [f for f in factors.values() if f is not None]
     if len(values) == len(wrong) and values:
-        if max(values) - min(values) <= _SAME * max(abs(v) for v in values):
+        if max(values) - min(values) <= 4.0 * _SAME * max(abs(v) for v in values):
             return f"exact-factor({values[0]:.4g})"
         return "grows-with-iterations"
     if any(c["outcome"] == "agrees" and abs(c["fd"]) > c["noise"] for e in wrong for c in e["checks"]):
@@ -34,12 +34,19 @@ def signature(episodes: list[dict[str, Any]]) -> str:
 
 
 def _factor(episode: dict[str, Any]) -> float | None:
-    """The one factor between autodiff and finite differences in all directions, if there is one."""
-    ratios = [
-        c["ad"] / c["fd"]
-        for c in episode["checks"]
-        if c["fd"] and math.isfinite(c["ad"]) and abs(c["fd"]) > 20.0 * c["noise"]
+    """The one factor between autodiff and finite differences in all directions, if there is one.
+
+    Taken from the sharpest direction; every other must agree with it within its own noise.
+    """
+    checks = [
+        c for c in episode["checks"] if c["fd"] and math.isfinite(c["ad"]) and abs(c["fd"]) > 5.0 * c["noise"]
     ]
-    if len(ratios) < 2 or max(ratios) - min(ratios) > _SAME * max(abs(r) for r in ratios):
+    if len(checks) < 2:
         return None
-    return sum(ratios) / len(ratios)
+    best = min(checks, key=lambda c: c["noise"] / abs(c["fd"]))
+    factor = best["ad"] / best["fd"]
+    for check in checks:
+        slack = _SAME * abs(check["ad"]) + 2.0 * abs(factor) * check["noise"]
+        if abs(check["ad"] - factor * check["fd"]) > slack:
+            return None
+    return factor

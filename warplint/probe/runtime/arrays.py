@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,37 @@ def gradient_owner(array: Any) -> Any:
     reference = getattr(root(array), "_warplint_owner", None)
     owner = reference() if reference is not None else None
     return root(owner) if owner is not None else None
+
+
+def share(array: Any) -> None:
+    """Another library holds this array's memory: what it does there is not seen."""
+    root(array)._warplint_shared = True
+
+
+def is_shared(array: Any) -> bool:
+    return getattr(root(array), "_warplint_shared", False)
+
+
+def count_reset(gradient: Any) -> None:
+    """Something other than a backward pass set this array's content."""
+    base = root(gradient)
+    base._warplint_resets = resets(base) + 1
+
+
+def resets(gradient: Any) -> int:
+    return getattr(root(gradient), "_warplint_resets", 0)
+
+
+def note_adjoints(gradients: Iterable[Any]) -> None:
+    """After a backward pass: what the gradients hold now was computed, not given as a seed."""
+    for gradient in gradients:
+        if is_array(gradient) and gradient.ptr:
+            gradient._warplint_computed = hash(content(gradient))
+
+
+def given_by_user(gradient: Any) -> bool:
+    """Whether a gradient's content is not what the last backward pass left there."""
+    return getattr(gradient, "_warplint_computed", None) != hash(content(gradient))
 
 
 def walk(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -58,17 +58,11 @@ def seeds_of(event: Event, chain: set[int], adjoints: set[int] | frozenset[int])
     seeds = {}
     for i, array in _seedable(event).items():
         gradient = array.grad
-        if gradient is not None and written_by_user(gradient):
+        if gradient is not None and gradient.ptr and arrays.given_by_user(gradient):
             value = arrays.values(gradient)
             if np.any(value) and hash(arrays.content(gradient)) not in adjoints:
                 seeds[i] = value
     return seeds
-
-
-def written_by_user(gradient: Any) -> bool:
-    """Whether anything but a backward pass wrote this gradient since the last backward call."""
-    base = arrays.root(gradient)
-    return getattr(base, "_warplint_resets", 0) > getattr(base, "_warplint_resets_seen", 0)
 
 
 def _seedable(event: Event) -> dict[int, Any]:
@@ -86,16 +80,6 @@ def _seedable(event: Event) -> dict[int, Any]:
                 seen.add(id(array))
                 found[len(found)] = array
     return found
-
-
-def seen_resets(event: Event) -> None:
-    """After a backward call: what was written to gradients until now is no longer a seed."""
-    if event.kind != "backward":
-        return
-    for array in _seedable(event).values():
-        if array.grad is not None:
-            base = arrays.root(array.grad)
-            base._warplint_resets_seen = getattr(base, "_warplint_resets", 0)
 
 
 class ObjectiveChild(Observer):
@@ -130,7 +114,6 @@ class ObjectiveChild(Observer):
     def after(self, event: Event) -> None:
         if event.kind == "adjoint":
             note_chain(event, self.chain)
-        seen_resets(event)
 
     def finished(self, error: BaseException | None) -> None:
         text = f"{type(error).__name__}: {error}" if error is not None else None
@@ -165,6 +148,8 @@ class GradientChild(Observer):
         self.reads: list[tuple[int, int, Any]] = []
         self.objectives: list[float] = []
         self.seeds: list[dict[int, Any]] = []
+        self.terms = 0
+        """Losses and seeds that make up the objective."""
         self.resolution = 0.0
         self.late: Any = None
         self.gradient: Any = None
@@ -172,6 +157,7 @@ class GradientChild(Observer):
         self.adjoints: set[int] = set()
         """Contents (hashed) of gradients that user code read in this episode."""
         self.last_read = episode.reads[-1].name if episode.reads else None
+        self.unseen_use = bool(episode.reads) and episode.reads[-1].kind == "shared"
 
     def before(self, event: Event) -> None:
         if event.name == self.episode.next_start and self.reads:
@@ -186,6 +172,7 @@ class GradientChild(Observer):
             if value is not None:
                 self.objectives.append(value)
                 self.seeds.append(seeds)
+                self.terms += len(seeds) + (event.details.get("loss") is not None)
                 self.resolution = max(self.resolution, _resolution(event))
             return
         for array in touched(event):
@@ -206,12 +193,15 @@ class GradientChild(Observer):
     def after(self, event: Event) -> None:
         if event.kind == "adjoint":
             note_chain(event, self.chain)
-        seen_resets(event)
+        if self.unseen_use and event.name == self.last_read and self.parameter.grad is not None:
+            self.collect(self.parameter.grad)
+            if not self.until_next:
+                self.leave(True)
 
     def collect(self, array: Any) -> None:
         base = arrays.root(array)
         self.gradient = base
-        resets = getattr(base, "_warplint_resets", 0)
+        resets = arrays.resets(base)
         self.reads.append((len(self.objectives), resets, arrays.values(base)))
 
     def read_result(self, event: Event, result: Any) -> Any:
@@ -245,6 +235,7 @@ class GradientChild(Observer):
                 "next": arrays.content(following) if following is not None else None,
                 "objectives": self.objectives,
                 "seeds": self.seeds,
+                "terms": self.terms,
                 "resolution": self.resolution,
                 "complete": complete,
                 "error": error,

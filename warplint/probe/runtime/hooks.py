@@ -82,6 +82,7 @@ class Stream:
         self.sessions: dict[int, int] = {}
         self.forced_gradients: frozenset = frozenset()
         self.graph_replays = 0
+        self.devices: Any = None
         self.compile_seconds = 0.0
         """Time spent in loading (compiling) kernel modules, which is no time of the program's."""
         self.allocating = 0
@@ -168,6 +169,8 @@ def _hook_births(stream: Stream) -> None:
 
     def set_grad(self: Any, gradient: Any) -> None:
         prop.fset(self, gradient)
+        if gradient is not None:
+            arrays.count_reset(gradient)
         arrays.adopt_gradient(self, gradient)
 
     array.grad = property(prop.fget, set_grad, prop.fdel, prop.__doc__)
@@ -277,8 +280,7 @@ def _hook_array_methods(stream: Stream) -> None:
 
         @functools.wraps(original)
         def write(self: Any, *args: Any, **kwargs: Any) -> Any:
-            base = arrays.root(self)
-            base._warplint_resets = getattr(base, "_warplint_resets", 0) + 1
+            arrays.count_reset(self)
             if stream.depth:
                 return original(self, *args, **kwargs)
             event = stream.event(kind)
@@ -315,10 +317,14 @@ def _hook_array_methods(stream: Stream) -> None:
 
     array.__array_interface__ = property(interface)
 
-    for module, name in ((warp, "to_torch"), (warp, "to_jax"), (warp, "to_dlpack"), (warp, "to_paddle")):
-        original = getattr(module, name, None)
+    for name in ("to_torch", "to_jax", "to_dlpack", "to_paddle"):
+        original = getattr(warp, name, None)
         if original is not None:
-            setattr(module, name, _export(stream, original))
+            setattr(warp, name, _export(stream, original))
+    for name in ("from_torch", "from_jax", "from_dlpack", "from_paddle"):
+        original = getattr(warp, name, None)
+        if original is not None:
+            setattr(warp, name, _import(original))
 
 
 def _export(stream: Stream, original: Any) -> Any:
@@ -328,9 +334,21 @@ def _export(stream: Stream, original: Any) -> Any:
             return original(a, *args, **kwargs)
         event = stream.event("export")
         event.target = a
+        arrays.share(a)
         return stream.run(event, lambda: original(a, *args, **kwargs))
 
     return export
+
+
+def _import(original: Any) -> Any:
+    @functools.wraps(original)
+    def from_other(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        if arrays.is_array(result):
+            arrays.share(result)
+        return result
+
+    return from_other
 
 
 # -- tapes -------------------------------------------------------------------------------
@@ -375,6 +393,7 @@ def _hook_tape(stream: Stream) -> None:
                 return original(self, loss, grads)
             finally:
                 stream.in_backward = False
+                arrays.note_adjoints(self.gradients.values())
 
         return stream.run(event, call)
 

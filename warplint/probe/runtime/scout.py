@@ -63,6 +63,8 @@ class Episode:
     next_start: tuple | None = None
     next_serial: tuple | None = None
     complete: bool = False
+    shared: bool = False
+    """Whether another library (torch …) holds the parameter's memory."""
     variable: int = 0
     """Number of the parameter this is a version of."""
 
@@ -81,6 +83,7 @@ class Structure:
     error: str | None = None
     graph_replays: int = 0
     gradient_reads: int = 0
+    cuda_on_cpu: bool = False
     lines: set[tuple] = field(default_factory=set)
     """(file, line) of every user frame an event or an allocation lies under."""
 
@@ -114,6 +117,7 @@ class Scout(Observer):
         self.chain_inputs: set[int] = set()
         self.family_ordinals: dict[tuple, dict[int, int]] = {}
         self.completed: dict[tuple, int] = {}
+        self.latest: dict[tuple, Episode] = {}
 
     # -- bookkeeping ---------------------------------------------------------------------
 
@@ -161,16 +165,34 @@ class Scout(Observer):
         state.episode = episode
         if previous is not None:
             self.finish(previous, episode)
+        earlier = self.latest.get(birth.family)
+        if earlier is not None and earlier is not previous:
+            self.finish(earlier, episode)
+        self.latest[birth.family] = episode
+        episode.shared = arrays.is_shared(base) and base.grad is not None
 
     def finish(self, episode: Episode, following: Episode | None) -> None:
         """Files an episode whose gradient was read."""
-        if not episode.reads:
+        if not episode.reads and episode.shared and following is not None:
+            self.assume_read(episode)
+        if not episode.reads or episode.complete:
             return
         if following is not None:
             episode.next_start = following.start
             episode.next_serial = following.serial
             episode.complete = True
             self.completed[episode.family] = self.completed.get(episode.family, 0) + 1
+
+    def assume_read(self, episode: Episode) -> None:
+        """Another library shares the gradient's memory: it is taken to use it after the last
+        backward call before the parameter changes."""
+        since = [b for b in self.backwards if b.total >= episode.start_total]
+        if not since:
+            return
+        episode.backwards = since
+        episode.reads.append(Read(since[-1].name, "shared", len(since), 0))
+        self.structure.episodes.append(episode)
+        self.structure.gradient_reads += 1
 
     def note_read(self, gradient: Any, event: Event, kind: str) -> None:
         owner = arrays.gradient_owner(gradient)
@@ -181,11 +203,12 @@ class Scout(Observer):
         episode = state.episode
         if episode is None:
             return
-        resets = getattr(arrays.root(gradient), "_warplint_resets", 0)
+        resets = arrays.resets(gradient)
         since = [b for b in self.backwards if b.total >= episode.start_total]
         episode.backwards = since
         if not episode.reads:
             self.structure.episodes.append(episode)
+            self.completed.setdefault(episode.family, 0)
         episode.reads.append(Read(event.name, kind, len(since), resets))
 
     def float_roots(self, event: Event) -> list[Any]:
@@ -215,15 +238,16 @@ class Scout(Observer):
             self.leave("stopped", None)
 
     def seen_enough(self) -> bool:
-        """Whether to stop scouting; longer as long as there is no whole iteration yet."""
+        """Whether to stop scouting: every parameter was seen over a few iterations, or time is up."""
+        counts = self.completed.values()
+        if self.completed and min(counts) >= 2 and max(counts) >= self.max_episodes:
+            return True
+        if max(counts, default=0) >= 4 * self.max_episodes:
+            return True
         # A later iteration shows what the first cannot (gradients that add up, stale reads).
-        patience = 1.0 if max(self.completed.values(), default=0) >= 2 else 2.5
+        patience = 1.0 if max(counts, default=0) >= 2 else 2.5
         elapsed = time.monotonic() - self.started - self.stream.compile_seconds
-        return (
-            self.stream.total > self.max_events * patience
-            or elapsed > self.seconds * patience
-            or any(n >= self.max_episodes for n in self.completed.values())
-        )
+        return self.stream.total > self.max_events * patience or elapsed > self.seconds * patience
 
     def before_launch(self, event: Event) -> None:
         self.chain_inputs.clear()
@@ -361,6 +385,7 @@ class Scout(Observer):
         structure.events = self.stream.total
         structure.seconds = time.monotonic() - self.started
         structure.graph_replays = self.stream.graph_replays
+        structure.cuda_on_cpu = self.stream.devices is not None and self.stream.devices.used
         self.reporter.leave(structure)
 
 

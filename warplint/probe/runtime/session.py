@@ -52,6 +52,7 @@ class Session:
         self.devices.install(self.spec.get("device", "cpu"))
         sites = Sites(self.spec["root"], os.path.dirname(os.path.abspath(warp.__file__)))
         self.stream = hooks.install(sites)
+        self.stream.devices = self.devices
         program.override_constants(self.spec.get("overrides") or {})
 
     def run_user(self) -> None:
@@ -85,7 +86,7 @@ class Session:
 
     def finish(self, structure: Structure) -> None:
         substitutions = []
-        if self.devices.used:
+        if structure.cuda_on_cpu:
             substitutions.append("cuda devices mapped to cpu")
         for name, values in (self.spec.get("overrides") or {}).items():
             substitutions.extend(f"{name}.{key} = {value}" for key, value in values.items())
@@ -130,10 +131,8 @@ class Session:
             return "blocked: graph-replay, the work runs inside a captured graph where nothing can be seen"
         if structure.backwards == 0:
             if structure.ending == "stopped":
-                return (
-                    f"not-reached: no backward pass within the first {structure.seconds:.0f} s of the program "
-                    f"({structure.events} operations); {SHORTEN}"
-                )
+                seen = f"the first {structure.seconds:.0f} s ({structure.events} operations)"
+                return f"not-reached: the program ran no backward pass within {seen}; {SHORTEN}"
             return "not-reached: the program ran no backward pass"
         if structure.gradient_reads == 0:
             return "not-reached: no gradient was read after the backward pass"

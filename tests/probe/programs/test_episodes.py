@@ -1,0 +1,146 @@
+"""How programs update their parameters: the probe finds them all without a word from the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from probe_programs import run, write
+
+pytestmark = pytest.mark.probe
+
+STEP = """
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        y = zeros(3)
+        wp.launch(square, 3, [x, 0.5], [y])
+        wp.launch(misfit, 3, [y, 2.0], [loss])
+    tape.backward(loss)
+"""
+
+UPDATES = {
+    "assigned from numpy": """
+x = array([0.5, 1.0, 1.5])
+for it in range(4):
+    {step}
+    x.assign(x.numpy() - 0.05 * x.grad.numpy())
+    tape.zero()
+""",
+    "updated by a kernel": """
+x = array([0.5, 1.0, 1.5])
+for it in range(4):
+    {step}
+    wp.launch(descend, 3, [x, x.grad, 0.05])
+    tape.zero()
+""",
+    "updated by wp.optim, through flattened views": """
+x = array([0.5, 1.0, 1.5])
+optimizer = warp.optim.Adam([x.flatten()], lr=0.05)
+for it in range(4):
+    {step}
+    optimizer.step([x.grad.flatten()])
+    tape.zero()
+""",
+    "re-created from numpy in every iteration": """
+values = np.array([0.5, 1.0, 1.5], dtype=np.float32)
+for it in range(4):
+    x = array(values)
+    {step}
+    values = values - 0.05 * x.grad.numpy()
+""",
+    "changed through a numpy view that no hook sees": """
+x = array([0.5, 1.0, 1.5])
+view = x.numpy()
+for it in range(4):
+    {step}
+    view -= 0.05 * x.grad.numpy()
+    tape.zero()
+""",
+}
+
+
+@pytest.mark.parametrize("how", UPDATES)
+def test_a_parameter_is_found_and_measured(how: str, tmp_path: Path) -> None:
+    body = UPDATES[how].format(step=STEP.strip("\n").lstrip())
+    assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "agrees"]}
+
+
+def test_several_parameters_are_measured_each(tmp_path: Path) -> None:
+    body = """
+weights = [array([0.5, 1.0]), array([0.7, 1.1])]
+for it in range(3):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        for w in weights:
+            y = zeros(2)
+            wp.launch(square, 2, [w, 0.5], [y])
+            wp.launch(misfit, 2, [y, 2.0], [loss])
+    tape.backward(loss)
+    for w in weights:
+        w.assign(w.numpy() - 0.05 * w.grad.numpy())
+    tape.zero()
+"""
+    told = run(write(tmp_path, body))
+    assert len({e["variable"] for e in told.episodes}) == 2
+    assert {e["outcome"] for e in told.episodes} == {"agrees"}
+
+
+def test_gradients_accumulated_over_several_tapes_belong_to_the_sum_of_their_losses(tmp_path: Path) -> None:
+    body = """
+x = array([0.5, 1.0])
+for it in range(3):
+    x.grad.zero_()
+    for batch in range(3):
+        loss = zeros(1)
+        with wp.Tape() as tape:
+            y = zeros(2)
+            wp.launch(square, 2, [x, 0.5], [y])
+            wp.launch(misfit, 2, [y, float(batch)], [loss])
+        tape.backward(loss)
+    x.assign(x.numpy() - 0.05 * x.grad.numpy())
+"""
+    told = run(write(tmp_path, body))
+    assert told.outcomes == {"x": ["agrees", "agrees"]}
+    assert {e["backward_calls"] for e in told.episodes} == {3}
+
+
+def test_a_gradient_carried_on_by_hand_is_no_second_objective(tmp_path: Path) -> None:
+    """Checkpointing: the adjoint of a segment's start seeds the backward of the segment before."""
+    body = """
+x = array([0.5, 1.0])
+for it in range(3):
+    middle, loss = zeros(2), zeros(1)
+    wp.launch(square, 2, [x, 0.5], [middle])
+    with wp.Tape() as second:
+        y = zeros(2)
+        wp.launch(square, 2, [middle, 0.7], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    second.backward(loss)
+    carried = wp.clone(middle.grad)
+    middle.grad.zero_()
+    with wp.Tape() as first:
+        wp.launch(square, 2, [x, 0.5], [middle])
+    first.backward(grads={middle: carried})
+    x.assign(x.numpy() - 0.05 * x.grad.numpy())
+    x.grad.zero_()
+"""
+    assert run(write(tmp_path, body)).outcomes["x"] == ["agrees", "agrees"]
+
+
+def test_explicit_adjoint_launches_need_no_tape(tmp_path: Path) -> None:
+    body = """
+x, y, loss = zeros(2, False), zeros(2, False), zeros(1, False)
+x.assign([0.5, 1.0])
+adj_x, adj_y, adj_loss = zeros(2, False), zeros(2, False), zeros(1, False)
+for it in range(4):
+    loss.zero_()
+    wp.launch(square, 2, [x, 0.5], [y])
+    wp.launch(misfit, 2, [y, 2.0], [loss])
+    adj_loss.fill_(1.0)
+    adj_x.zero_()
+    adj_y.zero_()
+    wp.launch(misfit, 2, [y, 2.0], [loss], adj_inputs=[adj_y, 0.0], adj_outputs=[adj_loss], adjoint=True)
+    wp.launch(square, 2, [x, 0.5], [y], adj_inputs=[adj_x, 0.0], adj_outputs=[adj_y], adjoint=True)
+    x.assign(x.numpy() - 0.05 * adj_x.numpy())
+"""
+    assert set(run(write(tmp_path, body)).outcomes["x"]) == {"agrees"}
