@@ -93,7 +93,8 @@ def test_words_replaced(data, run):
 ENDLESS = {
     "while": "while True:\n    wp.launch(square, 3, [x], [y])\n",
     "recursion": "def f(n):\n    return f(n + 1) + f(n + 2)\n\n\nf(0)\n",
-    "mutual recursion": "def f(n):\n    return g(n) + g(n)\n\n\ndef g(n):\n    return f(n) + f(n)\n\n\nf(0)\n",
+    "mutual recursion": "def f(n):\n    return g(n) + g(n)\n\n\n"
+    "def g(n):\n    return f(n) + f(n)\n\n\nf(0)\n",
     "nested loops": "for a in range(10**9):\n  for b in range(10**9):\n    for c in range(10**9):\n"
     "      for d in range(10**9):\n        for e in range(10**9):\n          y = wp.clone(x)\n",
     "growing list": "l = [x]\nwhile True:\n    l = l + l\n",

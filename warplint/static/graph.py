@@ -233,7 +233,7 @@ class ScopeGraph:
             if not event.recorded or not event.effect.backward:
                 continue
             seen: set[tuple[str, Any]] = set()
-            for need in sorted(event.effect.needs, key=_need_order):
+            for need in event.effect.ordered_needs:
                 key = (need.read.path, need.read.dims)
                 if key in seen or need.read.path not in event.bindings:
                     continue
@@ -435,7 +435,3 @@ def _regions_meet(one: Binding, two: Binding) -> bool:
     if one.region and two.region:
         return one.region[0] < two.region[1] and two.region[0] < one.region[1]
     return True
-
-
-def _need_order(need: Need) -> tuple[Any, ...]:
-    return (need.read.path, need.output, sorted(need.given), str([d.terms for d in need.read.dims]))

@@ -13,9 +13,10 @@ from warplint.model import Finding, Program
 from warplint.source.discovery import SourceFile
 from warplint.static import StaticResult
 from warplint.static.graph import ScopeGraph
-from warplint.static.host.core import BudgetExceededError, Project
+from warplint.static.host.core import BudgetExceededError, Frame, Project
+from warplint.static.host.events import Recording
 from warplint.static.host.library import Interpreter
-from warplint.static.host.values import UNKNOWN, ArrayType, Class, Function, Instance, Placeholder
+from warplint.static.host.values import UNKNOWN, ArrayType, Bound, Class, Function, Instance, Placeholder
 
 __all__ = ["analyze_files", "interpret", "scope_graphs"]
 
@@ -32,10 +33,13 @@ def analyze_files(files: Sequence[SourceFile], programs: Sequence[Program], root
     skipped: dict[str, None] = {}
     errors: list[str] = []
     covered: set[Any] = set()
-    for file in _entries(files, programs, project):
+    imported: set[Path] = set()
+    for file, is_program in _entries(files, programs, project):
+        if not is_program and file.path in imported and not _has_unreached(file, project, covered):
+            continue  # a library that a program has already shown in its real context
         try:
             interpreter = interpret(file, project, covered)
-            graphs = [ScopeGraph(r) for r in interpreter.recordings if r.backwards]
+            graphs = [ScopeGraph(r) for r in distinct(interpreter.recordings) if r.backwards]
             findings.extend(run_checks(graphs))
         except Exception as error:  # one bad entry must not take the others along
             errors.append(
@@ -43,25 +47,50 @@ def analyze_files(files: Sequence[SourceFile], programs: Sequence[Program], root
             )
             continue
         skipped.update(interpreter.skipped)
+        imported.update(interpreter.modules)
     unique = {(f.rule, f.location.file, f.location.line): f for f in reversed(findings)}
     ordered = sorted(unique.values(), key=lambda f: f.sort_key)
     return StaticResult(tuple(ordered), tuple(sorted(skipped)), tuple(sorted(errors)))
 
 
-def _entries(files: Sequence[SourceFile], programs: Sequence[Program], project: Project) -> list[SourceFile]:
+def distinct(recordings: Sequence[Recording]) -> list[Recording]:
+    """Recordings without those that repeat an earlier one (the next iteration of the training loop)."""
+    seen: set[Any] = set()
+    kept: list[Recording] = []
+    for recording in recordings:
+        events = tuple(
+            (
+                id(e.site.node),
+                e.recorded,
+                tuple((p, b.buffer.number, b.region) for p, b in e.bindings.items()),
+            )
+            for e in recording.events
+        )
+        seeds = tuple(
+            None if b.objective is None else tuple(x.number for x in b.objective) for b in recording.backwards
+        )
+        if (events, seeds) not in seen:
+            seen.add((events, seeds))
+            kept.append(recording)
+    return kept
+
+
+def _entries(
+    files: Sequence[SourceFile], programs: Sequence[Program], project: Project
+) -> list[tuple[SourceFile, bool]]:
     """Programs first, then the screened files, so that a function is seen in its real context."""
     by_name = {f.display: f for f in files}
-    chosen: dict[Path, SourceFile] = {}
+    chosen: dict[Path, tuple[SourceFile, bool]] = {}
     for program in programs:
         if program.reaches_tape:
             file = by_name.get(program.file) or project.resolver.file(
                 (project.root / program.file).absolute()
             )
             if file is not None:
-                chosen.setdefault(file.path, file)
+                chosen.setdefault(file.path, (file, True))
     for file in files:
         if file.screened:
-            chosen.setdefault(file.path, file)
+            chosen.setdefault(file.path, (file, False))
     return list(chosen.values())
 
 
@@ -100,8 +129,25 @@ def _reset(interpreter: Interpreter) -> None:
     interpreter.active = []
 
 
-def _mentions_tape(node: cst.CSTNode, code: str) -> bool:
+def _mentions_tape(code: str) -> bool:
     return "Tape" in code or ".backward(" in code or "tape" in code
+
+
+def _has_unreached(file: SourceFile, project: Project, covered: set[Any]) -> bool:
+    """Whether a file holds a function with a tape that no entry has called so far."""
+    source = project.parse(file)
+    if source is None:
+        return False
+    members: list[Any] = list(source.tree.body)
+    for statement in source.tree.body:
+        if isinstance(statement, cst.ClassDef):
+            members.extend(statement.body.body)
+    return any(
+        isinstance(node, cst.FunctionDef)
+        and node not in covered
+        and _mentions_tape(source.tree.code_for_node(node))
+        for node in members
+    )
 
 
 def _unreached(interpreter: Interpreter, module: Any, covered: set[Any]) -> list[Function]:
@@ -118,7 +164,7 @@ def _unreached(interpreter: Interpreter, module: Any, covered: set[Any]) -> list
                 continue
             if isinstance(member.node, cst.FunctionDef):
                 code = module.source.tree.code_for_node(member.node)
-                if _mentions_tape(member.node, code):
+                if _mentions_tape(code):
                     found.append(member)
     return found
 
@@ -129,11 +175,15 @@ def _run_entry(interpreter: Interpreter, function: Function) -> None:
         return
     arguments: list[Any] = []
     parameters = [*function.node.params.posonly_params, *function.node.params.params]
-    from warplint.static.host.core import Frame
-
     interpreter.frames.append(Frame(function.module.scope, function.module, None))
     interpreter.frame.statement = interpreter.site(function.node)
-    if function.owner is not None and function.binding not in ("static",):
+    if function.owner is not None and function.owner.derives_from("Function"):
+        given = [_parameter(interpreter, p, function) for p in parameters[1:]]
+        apply = Bound(function.owner, "apply")
+        interpreter.call(apply, given if function.name == "forward" else [], {}, function.node)
+        interpreter.frames.pop()
+        return
+    if function.owner is not None and function.binding != "static":
         receiver: Any = function.owner
         if function.binding != "class":
             receiver = _instance(interpreter, function.owner)

@@ -19,6 +19,7 @@ class SourceModule:
     def __init__(self, file: SourceFile, tree: cst.Module) -> None:
         self.file = file
         self.tree = tree
+        self._texts: dict[int, str] = {}
 
     @property
     def display(self) -> str:
@@ -45,7 +46,10 @@ class SourceModule:
 
     def code(self, node: cst.CSTNode, limit: int = 60) -> str:
         """The text of a node on one line, shortened."""
-        text = " ".join(self.tree.code_for_node(node).split())
+        text = self._texts.get(id(node))
+        if text is None:
+            # Generating code is slow, and loops ask for the same arguments on every turn.
+            text = self._texts[id(node)] = " ".join(self.tree.code_for_node(node).split())
         return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

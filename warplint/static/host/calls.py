@@ -305,9 +305,22 @@ class Calls(Statements):
             return self._dict_method(receiver, name, args)
         if isinstance(receiver, str):
             return self._string_method(receiver, name, args)
+        if isinstance(receiver, Class):
+            return self._apply(receiver, args, node) if name == "apply" else UNKNOWN
         if isinstance(receiver, Instance) and isinstance(receiver.cls, External):
             return self._library_object(receiver, name, args, kwargs, node)
         return self.array_method(receiver, name, args, kwargs, node)
+
+    def _apply(self, cls: Class, args: list[Any], node: Any) -> Any:
+        """``torch.autograd.Function``: the forward, and the backward torch will run on its context."""
+        context = Instance(External("torch.autograd.Context"), open=True)
+        forward, backward = cls.lookup("forward"), cls.lookup("backward")
+        result: Any = UNKNOWN
+        if isinstance(forward, Function):
+            result = self.call_function(forward, [context, *args], {}, node)
+        if isinstance(backward, Function):
+            self.call_function(backward, [context, *([UNKNOWN] * 8)], {}, node)
+        return result
 
     def array_method(
         self, receiver: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: Any

@@ -182,10 +182,13 @@ class Core:
         if isinstance(value, Buffer):
             if not value.name:
                 value.name = name
+        elif isinstance(value, Placeholder):
+            if value.library and not value.christened:
+                value.name, value.christened = name, True
         elif isinstance(value, (List, tuple)) and depth < 3:
             items = value.items if isinstance(value, List) else value
             for position, item in enumerate(items):
-                if isinstance(item, (Buffer, List, tuple, Instance)):
+                if isinstance(item, (Buffer, List, tuple, Instance, Placeholder)):
                     self.christen(item, f"{name}[{position}]", depth + 1)
         elif isinstance(value, Dict) and depth < 3:
             for key, item in value.items.items():
@@ -348,7 +351,7 @@ def _merged(one: Any, two: Any) -> Any:
 
 def merge(one: Any, two: Any) -> Any:
     """The value after a branch: what both arms agree on, or unknown."""
-    if one is two:
+    if one is two or isinstance(one, Mark):
         return one
     if isinstance(one, tuple) and isinstance(two, tuple) and len(one) == len(two):
         return tuple(merge(a, b) for a, b in zip(one, two, strict=True))

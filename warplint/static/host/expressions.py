@@ -117,6 +117,8 @@ class Expressions(Core):
             if isinstance(value, Function) and value.binding == "class":
                 return Bound(owner, name, value)
             if value is None:
+                if name == "apply" and owner.derives_from("Function"):
+                    return Bound(owner, name)
                 return owner.name if name == "__name__" else UNKNOWN
             return value
         if isinstance(owner, (Buffer, View)):

@@ -158,7 +158,7 @@ class Interpreter(Calls):
         if shared is not None and (pointer is not None or kwargs.get("copy") is False):
             return View(shared.base, None, grad, shared.base.element)
         # Without a dtype the element type follows the data, which may well be integers.
-        element = "unknown" if dtype is ... else self._element(dtype)
+        element = _element_of(data) if dtype is ... else self._element(dtype)
         shape: tuple[Any, ...] | None = None
         if isinstance(data, (List, tuple)):
             shape = (len(data.items if isinstance(data, List) else data),)
@@ -452,6 +452,19 @@ class Interpreter(Calls):
                 if array is not None:
                     bindings[f"{prefix}.{field}"] = self._binding(array, f"{text}.{field}", mark)
         self.emit("library", effect, bindings, node)
+
+
+def _element_of(data: Any) -> str:
+    """The element type Warp would infer from a list of numbers."""
+    first = data
+    while isinstance(first, (List, tuple)):
+        items = first.items if isinstance(first, List) else first
+        if not items:
+            return "unknown"
+        first = items[0]
+    if isinstance(first, float):
+        return "float"
+    return "int" if isinstance(first, int) else "unknown"
 
 
 def only_renames(statement: Site | None) -> Site | None:

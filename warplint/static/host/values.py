@@ -311,3 +311,5 @@ class Placeholder:
     """Dotted prefix of the library it comes from, empty for parameters."""
     children: dict[Any, Any] = field(default_factory=dict)
     buffer: Buffer | None = None
+    christened: bool = False
+    """It has the name the user first gave it."""

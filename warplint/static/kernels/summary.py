@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 Monomial = tuple[str, ...]
@@ -175,7 +176,7 @@ class KernelSummary:
     backward: bool = True
     """False if the kernel was declared with ``enable_backward=False``."""
 
-    @property
+    @cached_property
     def paths(self) -> tuple[str, ...]:
         """All array paths the kernel touches, sorted."""
         return tuple(sorted({a.path for a in (*self.reads, *self.writes)}))
@@ -188,7 +189,20 @@ class KernelSummary:
 
     def needs_value(self, path: str) -> bool:
         """Whether the adjoint uses the value of ``path`` if everything carries a derivative."""
-        return any(n.read.path == path for n in self.needs)
+        return path in self._needed
+
+    @cached_property
+    def _needed(self) -> frozenset[str]:
+        return frozenset(n.read.path for n in self.needs)
+
+    @cached_property
+    def ordered_needs(self) -> tuple[Need, ...]:
+        """The needs in an order that does not depend on hashing."""
+        return tuple(sorted(self.needs, key=_need_order))
+
+
+def _need_order(need: Need) -> tuple[Any, ...]:
+    return (need.read.path, need.output, sorted(need.given), str([d.terms for d in need.read.dims]))
 
 
 def overlaps(
