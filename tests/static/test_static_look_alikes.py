@@ -375,6 +375,20 @@ LOOK_ALIKES = {
             wp.launch(step, 3, [a, state.k], [b])
     tape.backward(loss)
     """,
+    "a state of a simulation library for each step": """
+    import newton
+
+    model = newton.ModelBuilder().finalize(requires_grad=True)
+    solver = newton.solvers.SolverXPBD(model)
+    states = [model.state() for _ in range(31)]
+    loss = grad(1)
+    with wp.Tape() as tape:
+        for t in range(30):
+            states[t].clear_forces()
+            solver.step(states[t], states[t + 1], model.control(), None, 0.01)
+        wp.launch(total, 3, [states[-1].particle_q], [loss])
+    tape.backward(loss)
+    """,
     "opposite arms of a branch": """
     import somewhere
 

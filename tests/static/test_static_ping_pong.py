@@ -300,6 +300,111 @@ def rollout(a, b, k, loss, steps):
     tape.backward(loss)
 """
     },
+    "a tape handed in": {
+        "program.py": KERNELS
+        + """
+class Sim:
+    def __init__(self):
+        self.k = wp.array([0.2], dtype=float, requires_grad=True)
+        self.a, self.b, self.loss = grad(), grad(), grad(1)
+
+    def gradient(self, tape, steps):
+        with tape:
+            for _ in range(steps):
+                wp.launch(step, 3, [self.a, self.k], [self.b])
+                self.a, self.b = self.b, self.a  # here
+            wp.launch(total, 3, [self.a], [self.loss])
+        tape.backward(self.loss)
+"""
+    },
+    "torch function": {
+        "program.py": "import torch\n"
+        + KERNELS
+        + """
+class Rollout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, k, steps):
+        ctx.x, ctx.k = wp.from_torch(x), wp.from_torch(k)
+        a = wp.clone(ctx.x)
+        b = wp.zeros_like(a)
+        ctx.tape = wp.Tape()
+        with ctx.tape:
+            for _ in range(steps):
+                wp.launch(step, 3, [a, ctx.k], [b])
+                a, b = b, a  # here
+        ctx.out = a
+        return wp.to_torch(a)
+
+    @staticmethod
+    def backward(ctx, adjoint):
+        ctx.out.grad = wp.from_torch(adjoint)
+        ctx.tape.backward()
+        return wp.to_torch(ctx.x.grad), wp.to_torch(ctx.k.grad), None
+"""
+    },
+    "states of a simulation library": {
+        "program.py": "import newton\n"
+        + KERNELS
+        + """
+class Example:
+    def __init__(self, builder):
+        self.model = newton.ModelBuilder().finalize(requires_grad=True)
+        self.solver = newton.solvers.SolverXPBD(self.model)
+        self.state_0, self.state_1 = self.model.state(), self.model.state()
+        self.control = self.model.control()
+        self.loss = grad(1)
+
+    def forward(self):
+        for _ in range(30):
+            self.state_0.clear_forces()
+            contacts = self.model.collide(self.state_0)
+            self.solver.step(self.state_0, self.state_1, self.control, contacts, 0.01)
+            self.state_0, self.state_1 = self.state_1, self.state_0  # here
+        wp.launch(total, 3, [self.state_0.particle_q], [self.loss])
+
+    def step(self):
+        with wp.Tape() as tape:
+            self.forward()
+        tape.backward(self.loss)
+"""
+    },
+    "behind an undecided branch": {
+        "program.py": KERNELS
+        + """
+class Example:
+    def __init__(self):
+        self.k = wp.array([0.2], dtype=float, requires_grad=True)
+        self.a, self.b, self.loss = grad(), grad(), grad(1)
+        self.use_cuda_graph = wp.get_device().is_cuda
+        if self.use_cuda_graph:
+            with wp.ScopedCapture() as capture:
+                self.forward_backward()
+            self.graph = capture.graph
+
+    def forward_backward(self):
+        self.tape = wp.Tape()
+        with self.tape:
+            for _ in range(100):
+                wp.launch(step, 3, [self.a, self.k], [self.b])
+                self.a, self.b = self.b, self.a  # here
+            wp.launch(total, 3, [self.a], [self.loss])
+        self.tape.backward(self.loss)
+
+    def train(self):
+        if self.use_cuda_graph:
+            wp.capture_launch(self.graph)
+        else:
+            self.forward_backward()
+        self.tape.zero()
+
+
+if __name__ == "__main__":
+    with wp.ScopedDevice("cpu"):
+        example = Example()
+        for _ in range(10):
+            example.train()
+"""
+    },
     "other import styles": {
         "program.py": """\
 import warp

@@ -43,7 +43,7 @@ class Binding:
     rebound: Site | None = None
     """The statement that gave this name to an object that already had another one, if that is all
     it does (``a, b = b, a``)."""
-    slot: tuple[int, Any] | None = None
+    slot: tuple[Any, Any] | None = None
     """Container and key the argument was taken from, if it was taken from one."""
 
     @property

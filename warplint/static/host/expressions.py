@@ -198,6 +198,8 @@ class Expressions(Core):
     def placeholder_attribute(self, owner: Placeholder, name: str) -> Any:
         if owner.buffer is not None:
             return self.array_attribute(owner.buffer, name, None)
+        if "<tape>" in owner.children and name in ("backward", "zero", "reset"):
+            return Bound(owner.children["<tape>"], name)
         if name in _ARRAY_METHODS or (owner.library and name in _LIBRARY_METHODS):
             return Bound(owner, name)
         if name in ("shape", "size", "dtype", "device", "ndim"):
@@ -230,7 +232,7 @@ class Expressions(Core):
             if isinstance(owner, List) and isinstance(index, int):
                 position = index + len(owner.items) if index < 0 else index
                 mark = owner.bindings.get(position)
-                return Mark(mark.statement if mark else None, (id(owner), position))
+                return Mark(mark.statement if mark else None, (owner, position))
             return self.origin(node.value)
         return None
 

@@ -388,7 +388,7 @@ class Statements(Expressions):
                 return [(k, self.child(iterable, k, f"{iterable.name}[{k}]"), None) for k in range(3)]
             return [(k, UNKNOWN, None) for k in range(3)]
         if isinstance(iterable, List):
-            slots = [Mark(None, (id(iterable), k)) for k in range(len(items))]
+            slots = [Mark(None, (iterable, k)) for k in range(len(items))]
             return [(k, items[k], slots[k]) for k in _edges(len(items))]
         return [(k, items[k], None) for k in _edges(len(items))]
 
@@ -443,6 +443,13 @@ class Statements(Expressions):
 
     def enter(self, manager: Any, node: Any) -> Any:
         """``__enter__`` of a context manager."""
+        if isinstance(manager, Placeholder) and "tape" in manager.name.lower():
+            # a tape that somebody handed in
+            if "<tape>" not in manager.children:
+                self.events += 1
+                manager.children["<tape>"] = Tape(self.events, self.site(node))
+            self.enter(manager.children["<tape>"], node)
+            return manager
         if isinstance(manager, Tape):
             current = next(
                 (r for r in reversed(self.recordings) if r.tape is manager and not r.backwards), None
@@ -460,6 +467,8 @@ class Statements(Expressions):
         return manager if isinstance(manager, Placeholder) else UNKNOWN
 
     def leave(self, manager: Any, node: Any) -> None:
+        if isinstance(manager, Placeholder):
+            manager = manager.children.get("<tape>")
         if isinstance(manager, Tape):
             self.active = [r for r in self.active if r.tape is not manager]
         elif isinstance(manager, Instance) and isinstance(manager.cls, Class):
