@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-_SAME = 5.0e-3
+_SAME = 1.0e-3
 
 
 def signature(episodes: list[dict[str, Any]]) -> str:

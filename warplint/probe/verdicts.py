@@ -130,7 +130,8 @@ class _Judge:
         self.note(
             "WL902",
             f"the gradient of {names} is right: autodiff agrees with finite differences "
-            f"at iteration{'s' if len(iterations) > 1 else ''} {' and '.join(map(str, iterations))}",
+            f"at iteration{'s' if len(iterations) > 1 else ''} {' and '.join(map(str, iterations))}"
+            + self.seeds_taken_as_given(parameters),
             None,
             location=self.backward(parameters[0]),
             evidence=self.evidence(
@@ -139,6 +140,12 @@ class _Judge:
                 ruled_out=ruled_out,
             ),
         )
+
+    def seeds_taken_as_given(self, parameters: list[list[dict[str, Any]]]) -> str:
+        """What a verdict on seeded outputs does not say."""
+        if all(r["objective_kind"] == "loss" for rows in parameters for r in rows):
+            return ""
+        return "; the seeds of the backward pass were taken as given"
 
     def wrong(self, parameters: list[list[dict[str, Any]]]) -> None:
         explained = False

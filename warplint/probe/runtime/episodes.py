@@ -157,6 +157,7 @@ class GradientChild(Observer):
         self.adjoints: set[int] = set()
         """Contents (hashed) of gradients that user code read in this episode."""
         self.last_read = episode.reads[-1].name if episode.reads else None
+        self.read_too_early = False
         self.unseen_use = bool(episode.reads) and episode.reads[-1].kind == "shared"
 
     def before(self, event: Event) -> None:
@@ -174,6 +175,8 @@ class GradientChild(Observer):
                 self.seeds.append(seeds)
                 self.terms += len(seeds) + (event.details.get("loss") is not None)
                 self.resolution = max(self.resolution, _resolution(event))
+                if self.read_too_early:
+                    self.leave(True)
             return
         for array in touched(event):
             owner = arrays.gradient_owner(array)
@@ -188,7 +191,9 @@ class GradientChild(Observer):
                 if arrays.root(array) is self.parameter:
                     self.late = arrays.values(arrays.root(self.gradient))
         if event.name == self.last_read and self.reads and not self.until_next:
-            self.leave(True)
+            if self.objectives:
+                self.leave(True)
+            self.read_too_early = True  # go on to the backward call that should have come first
 
     def after(self, event: Event) -> None:
         if event.kind == "adjoint":

@@ -63,6 +63,8 @@ class Episode:
     next_start: tuple | None = None
     next_serial: tuple | None = None
     complete: bool = False
+    written: bool = False
+    """Whether a recorded launch wrote to the array during the episode."""
     shared: bool = False
     """Whether another library (torch …) holds the parameter's memory."""
     variable: int = 0
@@ -177,6 +179,8 @@ class Scout(Observer):
             self.assume_read(episode)
         if not episode.reads or episode.complete:
             return
+        if not episode.backwards:  # the gradient was read before the backward call
+            episode.backwards = [b for b in self.backwards if b.total >= episode.start_total]
         if following is not None:
             episode.next_start = following.start
             episode.next_serial = following.serial
@@ -187,7 +191,7 @@ class Scout(Observer):
         """Another library shares the gradient's memory: it is taken to use it after the last
         backward call before the parameter changes."""
         since = [b for b in self.backwards if b.total >= episode.start_total]
-        if not since:
+        if not since or episode.written:
             return
         episode.backwards = since
         episode.reads.append(Read(since[-1].name, "shared", len(since), 0))
@@ -280,6 +284,8 @@ class Scout(Observer):
             if event.recorded:
                 if changed:
                     state.leaf = False
+                    if state.episode is not None:
+                        state.episode.written = True
                 state.digest = digest
             elif changed or id(base) in updated:
                 self.touch(base)
