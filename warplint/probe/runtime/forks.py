@@ -24,9 +24,10 @@ _HEADER = struct.Struct("<Q")
 class ChildFailure(Exception):  # noqa: N818  (reads as what happened)
     """A child that died or hung instead of reporting: ``reason`` says how."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, hung: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.hung = hung
 
 
 class Reporter:
@@ -104,7 +105,7 @@ def _receive(fd: int, deadline: float) -> bytes | None:
     while expected is None or len(buffer) < expected:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([fd], [], [], left)[0]:
-            raise ChildFailure("hung: no report before its deadline")
+            raise ChildFailure("hung: no report before its deadline", hung=True)
         chunk = os.read(fd, 1 << 20)
         if not chunk:
             return None

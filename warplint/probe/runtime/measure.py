@@ -14,8 +14,12 @@ from .forks import BecomeChild, ChildFailure, Reporter, fork
 from .hooks import Event, Observer, Stream
 from .scout import Episode
 
-SCALE_FLOOR = 1.0e-2
-"""Scale of a parameter that is zero."""
+ZERO_SCALE = 1.0e-2
+"""Scale of a parameter that is zero: the ladder of steps reaches far to both sides of it."""
+SMALLEST_SCALE = 1.0e-12
+"""Below this a parameter counts as zero."""
+DOUBT = 3.0
+"""A difference must exceed this multiple of what autodiff itself changes by around the point."""
 SPACING = 1.0e-6
 """Spacing of the noise estimate's evaluations, relative to the parameter's scale."""
 FEWEST_PASSES = 12
@@ -198,9 +202,13 @@ class Trunk(Observer):
         result.child_seconds = time.monotonic() - began
         patience = max(10.0, 30.0 * result.child_seconds)
         self.check_budget(result.child_seconds)
-        twin = self.gradient_run(result, parameter)
+        plain = self.following_run(result, parameter) if self.may_be_stale(episode) else None
+        twin = plain or self.gradient_run(result, parameter)
+        # A run on to the next version may pass further backward calls.
+        twin["objectives"] = twin["objectives"][: len(base["objectives"])]
         gradient = self.compare_twins(result, base, twin, start.shape)
-        self.check_live_view(result, parameter, gradient)
+        if plain is not None:
+            self.check_live_view(result, parameter, plain)
         gradient = result.gradient
 
         needed = len(base["objectives"])
@@ -209,9 +217,10 @@ class Trunk(Observer):
         result.objective, result.backwards = objective, needed
         if not np.isfinite(objective):
             raise Unmeasurable(f"the objective is {objective} at this iteration")
-        scale = float(np.sqrt(np.mean(start**2))) if start.size else 0.0
-        result.scale = scale = max(scale, SCALE_FLOOR) if np.isfinite(scale) else 1.0
+        result.scale = scale = parameter_scale(start)
         resolution = base["resolution"]
+        total = float(np.sum(np.abs(gradient[np.isfinite(gradient)])))
+        reference = scale * total if total > 0.0 else None
 
         def at(vector: Any, t: float) -> float:
             def make(reporter: Reporter) -> Observer:
@@ -222,8 +231,11 @@ class Trunk(Observer):
             try:
                 report = self.spawn(make, min(self.deadline, time.monotonic() + patience))
             except ChildFailure as failure:
-                if "hung" in failure.reason and time.monotonic() >= self.deadline:
+                if failure.hung and time.monotonic() >= self.deadline:
                     raise Unmeasurable("the time limit was reached") from None
+                if failure.hung:
+                    # Native threads of the program do not survive a fork; waiting on them is for ever.
+                    raise Unmeasurable("a fork of the program hung (threads do not survive a fork)") from None
                 return float("nan")
             return float(report["objective"])
 
@@ -244,12 +256,13 @@ class Trunk(Observer):
                 scale=scale,
                 base=objective,
                 resolution=resolution,
-                adjoint_rounding=16.0 * resolution * float(np.sum(np.abs(finite * vector)))
-                + result.adjoint_noise,
+                adjoint_rounding=16.0 * resolution * float(np.sum(np.abs(finite * vector))),
+                reference=reference,
             )
 
         repeat = self.fixed.get((episode.start, episode.serial))
-        chosen = directions(gradient, seed=1 + episode.start_total, brief=brief and repeat is None)
+        seed = 1 + episode.start_total
+        chosen = directions(gradient, seed, brief=brief and repeat is None)
         if repeat is not None:
             for direction in chosen:
                 result.vectors[direction.name] = direction.vector
@@ -259,16 +272,19 @@ class Trunk(Observer):
             ]
             return
         first = line_along(chosen[0])
-        result.sigma = judge.measure_noise(first, SPACING * scale)
-        for number, direction in enumerate(chosen):
+        noise = judge.Noise(first, SPACING * scale)
+        for number, direction in enumerate(directions(gradient, seed, brief=False)):
+            wrong = sum(c.outcome == judge.DIFFERS for _, c in result.checks)
+            # A difference is believed when a second direction shows it too.
+            if wrong >= 3 or (number >= len(chosen) and wrong != 1):
+                break
             line = first if number == 0 else line_along(direction)
             result.vectors[direction.name] = direction.vector
-            verdict = judge.judge(line, result.sigma, thorough=True)
+            verdict = judge.judge(line, noise)
+            result.sigma = noise.level
             if verdict.outcome == judge.DIFFERS and not result.stale_view and np.isfinite(verdict.ad):
-                verdict = self.doubt(result, parameter, start, direction, line, verdict)
+                verdict = self.doubt(result, parameter, start, direction, verdict)
             result.checks.append((direction.name, verdict))
-            if sum(c.outcome == judge.DIFFERS for _, c in result.checks) >= 3:
-                break  # decided
 
     def check_budget(self, pass_seconds: float) -> None:
         """Says early that the time will not do, instead of running into the limit."""
@@ -285,30 +301,32 @@ class Trunk(Observer):
         parameter: Any,
         start: Any,
         direction: Direction,
-        line: judge.Line,
         verdict: judge.Judgement,
     ) -> judge.Judgement:
-        """Before a difference is believed: how far does autodiff itself move at nearby points?
+        """Before a difference is believed: does autodiff tell the same on both sides of the point?
 
-        The adjoint of a long float32 computation carries rounding of its own; what two
-        gradients a hair apart disagree by cannot be held against either.
+        The finite difference is the mean derivative between ``x - hd`` and ``x + hd``. If autodiff
+        is right, what its own mean over both ends departs from its value at ``x`` bounds what may
+        lie between: curvature of the gradient, a kink or a jump, and the rounding of a long
+        float32 adjoint. A difference that is no larger cannot be held against it.
         """
-        if result.adjoint_noise == 0.0:
-            memory = arrays.memory(parameter)
-            slopes = []
-            for t in (-8.0 * SPACING * line.scale, 8.0 * SPACING * line.scale):
+        memory = arrays.memory(parameter)
+        slopes = []
+        for t in (-verdict.step, verdict.step):
 
-                def prepare(t: float = t) -> None:
-                    memory[...] = (start + t * direction.vector).astype(memory.dtype)
+            def prepare(t: float = t) -> None:
+                memory[...] = (start + t * direction.vector).astype(memory.dtype)
 
-                report = self.gradient_run(result, parameter, prepare)
-                if report["gradient"] is not None:
-                    slopes.append(float(np.sum(report["gradient"].reshape(start.shape) * direction.vector)))
-            here = float(np.sum(result.gradient * direction.vector))
-            moved = [abs(s - here) for s in slopes if np.isfinite(s)]
-            result.adjoint_noise = max(moved, default=0.0)
-        if abs(verdict.ad - verdict.fd) <= verdict.uncertainty + 4.0 * result.adjoint_noise:
-            verdict.outcome = "inconclusive: the gradient itself is this uncertain in float32"
+            report = self.gradient_run(result, parameter, prepare)
+            if report["gradient"] is not None:
+                slopes.append(float(np.sum(report["gradient"].reshape(start.shape) * direction.vector)))
+        here = float(np.sum(result.gradient * direction.vector))
+        moved = abs(float(np.mean(slopes)) - here) if len(slopes) == 2 else 0.0
+        if not np.isfinite(moved):
+            return verdict
+        result.adjoint_noise = max(result.adjoint_noise, moved)
+        if abs(verdict.ad - verdict.fd) <= verdict.uncertainty + DOUBT * moved:
+            verdict.outcome = "inconclusive: the gradient itself is this uncertain around the point"
         return verdict
 
     def gradient_run(self, result: Measured, parameter: Any, prepare: Any = None, **options: Any) -> dict:
@@ -336,6 +354,10 @@ class Trunk(Observer):
             raise Unmeasurable(f"an unperturbed fork did not reach the gradient's use ({reason})")
         if not base["objectives"]:
             raise Unmeasurable("no backward call belongs to this gradient")
+        if not base["terms"]:
+            raise Unmeasurable(
+                "no objective: a backward call without a loss and without a seed that was seen"
+            )
         gradient = base["gradient"]
         if gradient.size != int(np.prod(shape)):
             raise Unmeasurable("the gradient's size is not the parameter's")
@@ -349,31 +371,41 @@ class Trunk(Observer):
             raise Unmeasurable(f"nondeterministic: two unperturbed runs gave the objectives {values}")
         return gradient
 
-    def check_live_view(self, result: Measured, parameter: Any, gradient: Any) -> None:
+    def may_be_stale(self, episode: Episode) -> bool:
+        """Whether the gradient is read as a live view, and the next version can be seen."""
+        return episode.next_start is not None and any(r.kind == "view" for r in episode.reads)
+
+    def following_run(self, result: Measured, parameter: Any, *, copies: bool = False) -> dict:
+        """A run on to the parameter's next version; ``copies`` hands out copies, not views."""
+        births = self.stream.births
+        serial = result.episode.next_serial
+
+        def following() -> Any:
+            return births.live.get(serial) if serial is not None else None
+
+        return self.gradient_run(result, parameter, until_next=True, copies=copies, next_parameter=following)
+
+    def check_live_view(self, result: Measured, parameter: Any, plain: dict) -> None:
         """On the CPU ``grad.numpy()`` is a live view that a later ``tape.zero()`` empties.
 
         How a view is used cannot be hooked; but if handing out copies changes the next
         version of the parameter, the program used the view after it had changed.
         """
-        episode = result.episode
-        if episode.next_start is None or not any(r.kind == "view" for r in episode.reads):
-            return
-        births = self.stream.births
-
-        def following() -> Any:
-            return births.live.get(episode.next_serial) if episode.next_serial is not None else None
-
-        reports = [
-            self.gradient_run(result, parameter, until_next=True, copies=copies, next_parameter=following)
-            for copies in (False, True)
-        ]
-        plain, copied = reports
+        copied = self.following_run(result, parameter, copies=True)
         if plain["next"] is None or copied["next"] is None or plain["next"] == copied["next"]:
             return
         late = plain["late"]
-        if late is not None and late.size == gradient.size:
+        if late is not None and late.size == result.gradient.size:
             result.stale_view = True
-            result.gradient = late.reshape(gradient.shape)
+            result.gradient = late.reshape(result.gradient.shape)
+
+
+def parameter_scale(start: Any) -> float:
+    """Root mean square of a parameter's values, in its own units."""
+    scale = float(np.sqrt(np.mean(start**2))) if start.size else 0.0
+    if not np.isfinite(scale):
+        return 1.0
+    return scale if scale >= SMALLEST_SCALE else ZERO_SCALE
 
 
 def take_again(line: judge.Line, h: float) -> judge.Judgement:

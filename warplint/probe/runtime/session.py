@@ -112,7 +112,7 @@ class Session:
         return structure
 
     def explain(self, failure: ChildFailure) -> str:
-        if "hung" in failure.reason:
+        if failure.hung:
             return f"timed out after {self.spec.get('seconds', 60):g} s before an iteration was complete"
         return (
             f"the program was {failure.reason}"
