@@ -7,7 +7,16 @@ of a central difference D at step h is
 
     U(h) = K * sigma / (sqrt(2) * h) + |D(h) - D(h')|,     h' the next larger step,
 
-and the step with the smallest U is the one that is judged.
+and the step with the smallest U is the one that is judged ("Estimating Derivatives of Noisy
+Simulations", ACM TOMS 38, 2012, by the same authors, for the first term).
+
+- *agrees* is an equivalence test: autodiff is within U of the difference, and autodiff and U
+  together leave no room for an error of more than ``POWER``;
+- *differs* needs more than a difference beyond U: the steps near the smallest one that noise
+  allows must all tell it, and so must the derivative from the right and the one from the left,
+  each on its own. Beside a kink one of the two is what autodiff says; on a staircase or across
+  a jump the smallest steps tell something else than the large ones;
+- everything else is *inconclusive*, with the reason.
 """
 
 from __future__ import annotations
@@ -23,17 +32,22 @@ DIFFERS = "differs"
 
 CONFIDENCE = 4.0
 """K: standard deviations of evaluation noise that a difference has to exceed."""
-POWER = 0.05
-"""Agreement is only claimed where the uncertainty is at most this share of the signal."""
+POWER = 0.03
+"""Agreement is only claimed where an error of this share of the signal would have been seen."""
 FLOOR = 1.0e-3
 """Differences below this share of the signal are never called wrong."""
 INERT = 0.01
 """A zero derivative is claimed where U is at most this share of the objective's scale."""
+ASSUMED_NOISE = 8.0
+"""Noise to begin with, in units of the objective's last digit, until it is worth measuring."""
 
-LADDER = tuple(10.0 ** (-k / 2.0) for k in range(0, 11))
-"""Step sizes relative to the parameter's scale, largest first: 1, 0.32, 0.1 … 1e-5."""
-FIRST = 4
+LADDER = tuple(10.0 ** (-k / 2.0) for k in range(-4, 15))
+"""Step sizes relative to the parameter's scale, largest first: 100, 32, 10 … 1e-7."""
+FIRST = 8
 """Index of the step to begin with (1e-2)."""
+
+_EXTRAPOLATION = 1.0 / (math.sqrt(10.0) - 1.0)
+"""h / (h' - h) for neighbours of the ladder."""
 
 
 @dataclass
@@ -47,11 +61,18 @@ class Line:
     at: Callable[[float], float]
     slope: Callable[[float], float]
     scale: float
+    """Size of the parameter's values: what the ladder's steps are relative to."""
     base: float
+    """The objective at the point itself."""
     resolution: float
     """Relative spacing of the numbers the objective is stored in (2**-23 for float32)."""
     adjoint_rounding: float = 0.0
-    """Rounding error of the inner product of gradient and direction."""
+    """Rounding error of the inner product of gradient and direction (objective per step)."""
+    reference: float | None = None
+    """Change of the objective per parameter scale against which a derivative may pass for zero.
+
+    None: the objective itself, and only for an autodiff of exactly zero.
+    """
     _cache: dict[float, float] = field(default_factory=dict)
 
     def value(self, t: float) -> float:
@@ -64,7 +85,7 @@ class Line:
 
 @dataclass
 class Judgement:
-    """The comparison along one direction."""
+    """The comparison along one direction; derivatives are objective per unit of the step."""
 
     outcome: str
     ad: float
@@ -119,178 +140,273 @@ def measure_noise(line: Line, spacing: float) -> float:
     return max(level, rounding)
 
 
+class Noise:
+    """Standard deviation of the objective's evaluations; measured when it first matters.
+
+    Most right gradients agree so well at the first two steps that a bound is enough: with more
+    noise than the bound, the two differences and autodiff would not meet.
+    """
+
+    def __init__(self, line: Line, spacing: float) -> None:
+        self._line = line
+        self.spacing = spacing
+        self.level = ASSUMED_NOISE * line.resolution * abs(line.base)
+        self.measured = False
+
+    def measure(self) -> None:
+        if not self.measured:
+            self.level = measure_noise(self._line, self.spacing)
+            self.measured = True
+
+
 @dataclass
 class _Step:
+    """A central difference and what is known of its error."""
+
+    index: int
     h: float
     ad: float
     fd: float
-    noise: float
-    uncertainty: float = math.inf
+    spread: float
+    """Standard deviation of the evaluations at this step."""
+    truncation: float = math.inf
+    """Distance to the next larger step's difference."""
+
+    @property
+    def noise(self) -> float:
+        return CONFIDENCE * self.spread / (math.sqrt(2.0) * self.h)
+
+    @property
+    def uncertainty(self) -> float:
+        return self.noise + self.truncation
+
+    @property
+    def gap(self) -> float:
+        return abs(self.ad - self.fd)
+
+    @property
+    def signal(self) -> float:
+        return max(abs(self.ad), abs(self.fd)) if math.isfinite(self.ad) else abs(self.fd)
 
 
-def judge(line: Line, sigma: float, *, thorough: bool = True) -> Judgement:
+def judge(line: Line, noise: Noise) -> Judgement:
     """Compares autodiff with finite differences along ``line``, adaptively.
 
     Begins with two steps and stops as soon as they agree with the gradient; goes on over the
     ladder while the answer is in doubt.
     """
-    steps: dict[int, _Step] = {}
+    return _Search(line, noise).run()
 
-    def take(index: int) -> _Step | None:
-        if not 0 <= index < len(LADDER):
-            return None
-        if index not in steps:
-            h = LADDER[index] * line.scale
-            high, low = line.value(h), line.value(-h)
-            fd = (high - low) / (2.0 * h)
-            rounding = line.resolution * max(abs(high), abs(low)) / math.sqrt(12.0)
-            spread = max(sigma, rounding) if math.isfinite(rounding) else sigma
-            steps[index] = _Step(h, line.slope(h), fd, CONFIDENCE * spread / (math.sqrt(2.0) * h))
-        return steps[index]
 
-    def refresh() -> None:
-        for index, step in steps.items():
-            larger = steps.get(index - 1)
-            if larger is None or not math.isfinite(larger.fd) or not math.isfinite(step.fd):
-                step.uncertainty = math.inf
-            else:
-                step.uncertainty = step.noise + abs(step.fd - larger.fd)
+class _Search:
+    """The steps taken along one line."""
 
-    def best() -> _Step:
-        refresh()
-        return min(steps.values(), key=lambda s: (s.uncertainty, s.h))
+    def __init__(self, line: Line, noise: Noise) -> None:
+        self.line = line
+        self.noise = noise
+        self.steps: dict[int, _Step] = {}
+        self.sides: tuple[float, float] | None = None
+        self.kink = False
 
-    take(FIRST)
-    take(FIRST + 1)
-    chosen = best()
-    if _agrees(chosen, line):
-        return _judgement(AGREES, chosen, sigma)
+    def run(self) -> Judgement:
+        self.take(FIRST)
+        self.take(FIRST + 1)
+        if self.agrees(self.best()):
+            return self.judgement(AGREES)
+        self.measure_noise()
+        while True:
+            best = self.best()
+            if self.agrees(best):
+                return self.judgement(AGREES)
+            if not math.isfinite(best.ad) and best.uncertainty <= POWER * best.signal:
+                return self.judgement(DIFFERS)
+            if self.contradicts(best):
+                if self.stands(best):
+                    return self.judgement(DIFFERS)
+                if self.agrees(self.best()):
+                    return self.judgement(AGREES)
+            if not self.extend():
+                return self.weak()
 
-    # In doubt: smaller steps while truncation dominates, larger ones while noise does.
-    down, up = FIRST + 2, FIRST - 1
-    while thorough and (down < len(LADDER) or up >= 0):
-        refresh()
-        step = best()
-        truncation_dominates = step.uncertainty > 2.0 * step.noise
-        if (truncation_dominates and down < len(LADDER)) or up < 0:
-            take(down)
-            down += 1
+    # -- steps ---------------------------------------------------------------------------
+
+    def take(self, index: int) -> _Step:
+        if index not in self.steps:
+            h = LADDER[index] * self.line.scale
+            high, low = self.line.value(h), self.line.value(-h)
+            with np.errstate(all="ignore"):
+                fd = (high - low) / (2.0 * h)
+            self.steps[index] = _Step(index, h, self.line.slope(h), fd, self.spread(high, low))
+            for k in (index, index + 1):
+                if k in self.steps and k - 1 in self.steps:
+                    step, larger = self.steps[k], self.steps[k - 1]
+                    known = math.isfinite(step.fd) and math.isfinite(larger.fd)
+                    step.truncation = abs(step.fd - larger.fd) if known else math.inf
+        return self.steps[index]
+
+    def spread(self, high: float, low: float) -> float:
+        """Noise at a step: grows with the objective where that is larger than at the point."""
+        level = self.noise.level
+        size = max(abs(high), abs(low))
+        if not math.isfinite(size):
+            return level
+        base = abs(self.line.base)
+        if base > 0.0 and size > base:
+            level *= size / base
+        return max(level, self.line.resolution * size / math.sqrt(12.0))
+
+    def measure_noise(self) -> None:
+        self.noise.measure()
+        for step in self.steps.values():
+            step.spread = self.spread(self.line.value(step.h), self.line.value(-step.h))
+
+    def best(self) -> _Step:
+        return min(self.steps.values(), key=lambda s: (s.uncertainty, s.h))
+
+    def extend(self) -> bool:
+        """Takes one more step where it may help; False when none can.
+
+        Smaller steps help while truncation dominates and their noise alone is below the best
+        uncertainty; larger ones while noise dominates, and until the differences part.
+        """
+        best = self.best()
+        top, bottom = min(self.steps), max(self.steps)
+        down = bottom + 1 < len(LADDER) and (
+            self.steps[bottom].noise * math.sqrt(10.0) < best.uncertainty
+            or not math.isfinite(best.uncertainty)
+        )
+        parted = [self.steps[k].truncation for k in (top + 1, top + 2) if k in self.steps]
+        up = (
+            top > 0
+            and math.isfinite(self.steps[top].fd)
+            and (len(parted) < 2 or min(parted) <= 3.0 * best.uncertainty)
+        )
+        if down and (best.truncation > best.noise or not up):
+            self.take(bottom + 1)
+        elif up:
+            self.take(top - 1)
+        elif down:
+            self.take(bottom + 1)
         else:
-            take(up)
-            up -= 1
-        chosen = best()
-        if _agrees(chosen, line):
-            return _judgement(AGREES, chosen, sigma)
-        if len(steps) >= 5 and _plateau(steps, chosen):
-            break
+            return False
+        return True
 
-    chosen = best()
-    if not math.isfinite(chosen.uncertainty):
-        return _judgement("inconclusive: the objective is not finite nearby", chosen, sigma)
-    return _decide(steps, chosen, line, sigma)
+    # -- decisions -----------------------------------------------------------------------
+
+    def agrees(self, step: _Step) -> bool:
+        if not math.isfinite(step.ad) or not math.isfinite(step.uncertainty):
+            return False
+        if step.signal == 0.0:
+            return self.inert(step)
+        close = step.gap <= max(step.uncertainty + self.line.adjoint_rounding, FLOOR * step.signal)
+        return close and step.gap + step.uncertainty <= POWER * step.signal
+
+    def inert(self, step: _Step) -> bool:
+        reference = self.line.reference
+        if reference is None:
+            reference = abs(self.line.base) if step.ad == 0.0 or not math.isfinite(step.ad) else 0.0
+        return step.uncertainty * self.line.scale <= INERT * reference
+
+    def contradicts(self, step: _Step) -> bool:
+        if not math.isfinite(step.ad) or not math.isfinite(step.uncertainty):
+            return False
+        return step.gap > max(step.uncertainty + self.line.adjoint_rounding, FLOOR * step.signal)
+
+    def stands(self, step: _Step) -> bool:
+        """Whether the difference is there at the smallest steps, and on both sides."""
+        finest = self.finest(step)
+        if finest is None or self.noise_may_be_signal():
+            return False
+        window = [self.take(k) for k in range(finest - 2, finest + 1)]
+        if not all(math.isfinite(s.fd) for s in window):
+            return False
+        wrong_way = math.copysign(1.0, step.fd - step.ad)
+        self.sides = self.one_sided(window[-1], window[-2])
+        apart = [wrong_way * (side - window[-1].ad) for side in self.sides]
+        self.kink = min(apart) < 0.5 * step.gap
+        together = all(abs((s.fd - s.ad) - (step.fd - step.ad)) <= 0.3 * step.gap for s in window)
+        return together and not self.kink
+
+    def noise_may_be_signal(self) -> bool:
+        """Whether the fluctuations at the noise's spacing may be what autodiff differentiates.
+
+        They are far above what rounding explains, and autodiff's slope over that spacing would
+        explain a good part of them: a chaotic objective, whose derivative no finite difference can resolve.
+        """
+        level = self.noise.level
+        unexplained = level > 100.0 * self.line.resolution * abs(self.line.base)
+        return unexplained and abs(self.best().ad) * self.noise.spacing > 0.1 * level
+
+    def finest(self, step: _Step) -> int | None:
+        """Index of the smallest step at which noise leaves ``step``'s difference visible.
+
+        It is told from the noise of a one-sided, extrapolated difference (``one_sided``),
+        which must not exceed half of the difference.
+        """
+        amplified = CONFIDENCE * (1.0 + _EXTRAPOLATION) * math.sqrt(2.0)
+        visible = [
+            k for k, h in enumerate(LADDER) if amplified * step.spread <= 0.5 * step.gap * h * self.line.scale
+        ]
+        visible = [k for k in visible if k >= 2 and LADDER[k] >= _SMALLEST]
+        return max(visible, default=None)
+
+    def one_sided(self, step: _Step, larger: _Step) -> tuple[float, float]:
+        """Derivatives from the left and from the right, curvature extrapolated away."""
+        line = self.line
+        slopes = []
+        for sign in (-1.0, 1.0):
+            near = (line.value(sign * step.h) - line.base) / (sign * step.h)
+            far = (line.value(sign * larger.h) - line.base) / (sign * larger.h)
+            slopes.append(near + _EXTRAPOLATION * (near - far))
+        return slopes[0], slopes[1]
+
+    # -- results -------------------------------------------------------------------------
+
+    def weak(self) -> Judgement:
+        """No step was sharp enough, or the difference does not stand."""
+        best = self.best()
+        if not math.isfinite(best.uncertainty):
+            return self.judgement("inconclusive: the objective is not finite nearby")
+        if not math.isfinite(best.ad):
+            return self.judgement(DIFFERS if self.inert(best) else "inconclusive: " + self.reason())
+        if best.gap <= best.uncertainty + self.line.adjoint_rounding:
+            if best.signal <= best.uncertainty and self.inert(best):
+                return self.judgement(AGREES)
+            return self.judgement("inconclusive: " + self.reason())
+        if self.is_staircase():
+            return self.judgement("inconclusive: " + _STAIRCASE)
+        if self.kink:
+            return self.judgement("inconclusive: kink, the one-sided slopes disagree")
+        return self.judgement("inconclusive: " + self.reason())
+
+    def is_staircase(self) -> bool:
+        finite = [s for _, s in sorted(self.steps.items()) if math.isfinite(s.fd)]
+        flat = len(finite) >= 3 and all(s.fd == 0.0 for s in finite[-2:])
+        return flat and any(abs(s.fd) > s.noise for s in finite[:-2])
+
+    def reason(self) -> str:
+        """Names why no step gives a derivative worth comparing."""
+        if self.noise_may_be_signal():
+            return _CHAOTIC
+        finite = [s for _, s in sorted(self.steps.items()) if math.isfinite(s.fd)]
+        ulp = abs(self.line.base) * self.line.resolution
+        if max(abs(s.fd) * s.h for s in finite if s.h <= self.line.scale) < 20.0 * ulp:
+            return "quantised, the objective's last digit exceeds its change"
+        if self.is_staircase():
+            return _STAIRCASE
+        quiet = [s for s in finite if s.noise < 0.2 * abs(s.fd) and math.isfinite(s.truncation)]
+        if len(quiet) >= 3 and all(s.truncation > 0.2 * abs(s.fd) for s in quiet):
+            return _CHAOTIC
+        return "noise, no step size gives a derivative sharp enough"
+
+    def judgement(self, outcome: str) -> Judgement:
+        step = self.best()
+        return Judgement(
+            outcome, step.ad, step.fd, step.uncertainty, step.h, self.noise.level, step.signal, self.sides
+        )
 
 
-def _tolerance(step: _Step, line: Line) -> float:
-    return step.uncertainty + line.adjoint_rounding
-
-
-def _agrees(step: _Step, line: Line) -> bool:
-    signal = max(abs(step.ad), abs(step.fd))
-    if not math.isfinite(step.ad) or not math.isfinite(step.uncertainty):
-        return False
-    close = abs(step.ad - step.fd) <= max(_tolerance(step, line), FLOOR * signal)
-    if signal == 0.0:
-        return _inert(step, line)
-    return close and step.uncertainty <= POWER * signal
-
-
-def _inert(step: _Step, line: Line) -> bool:
-    return step.uncertainty * line.scale <= INERT * max(abs(line.base), 1e-30)
-
-
-def _plateau(steps: dict[int, _Step], chosen: _Step) -> bool:
-    """Three consecutive steps that tell the same derivative, well apart from autodiff."""
-    gap = abs(chosen.ad - chosen.fd)
-    index = next(i for i, s in steps.items() if s is chosen)
-    for start in (index - 2, index - 1, index):
-        window = [steps.get(i) for i in range(start, start + 3)]
-        if all(
-            s is not None
-            and math.isfinite(s.fd)
-            and abs(s.fd - chosen.fd) <= 0.25 * gap
-            and s.noise <= 0.25 * gap
-            for s in window
-        ):
-            return True
-    return False
-
-
-def _decide(steps: dict[int, _Step], chosen: _Step, line: Line, sigma: float) -> Judgement:
-    ad, fd, uncertainty = chosen.ad, chosen.fd, chosen.uncertainty
-    forward = (line.value(chosen.h) - line.base) / chosen.h
-    backward = (line.base - line.value(-chosen.h)) / chosen.h
-    sides = (backward, forward)
-
-    if not math.isfinite(ad):
-        signal = abs(fd)
-        if uncertainty <= POWER * signal or _inert(chosen, line):
-            return _judgement(DIFFERS, chosen, sigma, sides)
-        return _judgement("inconclusive: noise", chosen, sigma, sides)
-
-    signal = max(abs(ad), abs(fd))
-    difference = abs(ad - fd)
-    if difference <= max(_tolerance(chosen, line), FLOOR * signal):
-        if uncertainty <= POWER * signal:
-            return _judgement(AGREES, chosen, sigma, sides)
-        if signal <= uncertainty and _inert(chosen, line):
-            return _judgement(AGREES, chosen, sigma, sides)
-        return _judgement(_why_weak(steps, line), chosen, sigma, sides)
-
-    # A difference stands. It may be a kink: then the one-sided slopes do not meet.
-    margin = chosen.noise * 2.0
-    low, high = min(sides) - margin, max(sides) + margin
-    if low <= ad <= high and abs(forward - backward) > 0.5 * difference:
-        finer = _finer(steps, chosen)
-        if finer is None or _gap(line, finer.h) > 0.6 * abs(forward - backward):
-            return _judgement("inconclusive: kink, the one-sided slopes disagree", chosen, sigma, sides)
-    if not _plateau(steps, chosen):
-        return _judgement(_why_weak(steps, line), chosen, sigma, sides)
-    return _judgement(DIFFERS, chosen, sigma, sides)
-
-
-def _finer(steps: dict[int, _Step], chosen: _Step) -> _Step | None:
-    smaller = [s for s in steps.values() if s.h < chosen.h and s.noise <= abs(s.ad - s.fd)]
-    return max(smaller, key=lambda s: s.h) if smaller else None
-
-
-def _gap(line: Line, h: float) -> float:
-    forward = (line.value(h) - line.base) / h
-    backward = (line.base - line.value(-h)) / h
-    return abs(forward - backward)
-
-
-def _why_weak(steps: dict[int, _Step], line: Line) -> str:
-    """Names why no step gives a derivative worth comparing."""
-    ordered = [s for _, s in sorted(steps.items())]
-    finite = [s for s in ordered if math.isfinite(s.fd)]
-    if not finite:
-        return "inconclusive: the objective is not finite nearby"
-    small = finite[-1]
-    if all(s.fd == 0.0 for s in finite[-2:]) and any(abs(s.fd) > s.noise for s in finite[:2]):
-        return "inconclusive: staircase, flat at small steps and secants at large ones"
-    ulp = abs(line.base) * line.resolution
-    change = max(abs(s.fd) * s.h for s in finite)
-    if change < 20.0 * ulp:
-        return "inconclusive: quantised, the objective's last digit exceeds its change"
-    spread = [abs(a.fd - b.fd) for a, b in zip(finite, finite[1:])]
-    signal = max(abs(s.fd) for s in finite)
-    if spread and min(spread) > 0.2 * signal and small.noise < 0.2 * signal:
-        return "inconclusive: chaotic, the difference quotient changes at every step size"
-    return "inconclusive: noise, no step size gives a derivative sharp enough"
-
-
-def _judgement(
-    outcome: str, step: _Step, sigma: float, sides: tuple[float, float] | None = None
-) -> Judgement:
-    signal = max(abs(step.ad), abs(step.fd)) if math.isfinite(step.ad) else abs(step.fd)
-    return Judgement(outcome, step.ad, step.fd, step.uncertainty, step.h, sigma, signal, sides)
+_STAIRCASE = "staircase, flat at small steps and secants at large ones"
+_CHAOTIC = "chaotic, the difference quotient changes at every step size"
+_SMALLEST = 1.0e-5
+"""Smallest relative step for one-sided slopes: below it the parameter's own rounding shows."""

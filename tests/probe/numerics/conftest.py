@@ -1,0 +1,8 @@
+"""Makes the generator and the harness of these tests importable under names of their own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
