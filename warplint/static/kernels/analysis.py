@@ -171,11 +171,12 @@ class _Walk:
     def _multiplied(
         self, ref: ArrayRef, dims: tuple[Dimension, ...], value: Value, frame: _Frame, node: Any
     ) -> None:
-        for access, others in value.factors:
-            # ``a[i] = a[i] * b[i]`` in any spelling, ``a *= b`` included
-            if access.path == ref.path and access.dims == dims and others - {ref.path}:
-                site = Site(frame.function.module.source, node)
-                self.multiplies[InPlaceMultiply(ref.path, "*", others - {ref.path}, site)] = None
+        # ``a[i] = a[i] * b[i]`` in any spelling, ``a *= b`` included
+        own = [others for access, others in value.factors if access.path == ref.path and access.dims == dims]
+        factors: frozenset[str] = EMPTY.union(*own) - {ref.path}
+        if factors:
+            site = Site(frame.function.module.source, node)
+            self.multiplies[InPlaceMultiply(ref.path, factors, site)] = None
 
     # -- statements ----------------------------------------------------------------------------
 

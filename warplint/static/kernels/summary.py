@@ -141,7 +141,6 @@ class InPlaceMultiply:
     """``a[i] *= b`` in any spelling: the write destroys a factor the adjoint multiplies with."""
 
     path: str
-    operator: str
     factors: frozenset[str]
     """Paths through which the other factor carries a derivative."""
     site: Site
