@@ -70,7 +70,13 @@ def write(directory: Path, body: str, name: str = "program.py") -> Path:
     return path
 
 
-def run(program: Path, *, requests: list[dict[str, Any]] | None = None, seconds: float = 120) -> Told:
+def run(
+    program: Path,
+    *,
+    requests: list[dict[str, Any]] | None = None,
+    overrides: dict[str, dict[str, str]] | None = None,
+    seconds: float = 120,
+) -> Told:
     """Runs the runtime on ``program``, outside the sandbox, and collects its messages."""
     spec = {
         "program": str(program),
@@ -79,6 +85,7 @@ def run(program: Path, *, requests: list[dict[str, Any]] | None = None, seconds:
         "arguments": [],
         "seconds": seconds,
         "requests": requests or [],
+        "overrides": overrides or {},
     }
     order = program.parent / "order.json"
     order.write_text(json.dumps(spec), encoding="utf-8")

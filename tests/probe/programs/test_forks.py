@@ -122,6 +122,17 @@ def test_a_program_that_ends_early_says_how(ending: str, tmp_path: Path) -> None
     assert [r.removeprefix("blocked: ") for r in reasons] == [ENDINGS[ending]]
 
 
+def test_a_constant_is_overridden_for_the_probe_only(tmp_path: Path) -> None:
+    body = (
+        "\nTURNS = 4\nSTEP: float = 0.5\n"
+        + program("", "1.0").replace("range(4)", "range(TURNS)")
+        + ("if TURNS != 2 or STEP != 0.25:\n    raise SystemExit('not overridden')\n")
+    )
+    told = run(write(tmp_path, body), overrides={"__main__": {"TURNS": "1 + 1", "STEP": "0.25"}})
+    assert told.outcomes == {"x": ["agrees", "agrees"]}
+    assert told.of("finished")[0]["substitutions"] == ["__main__.TURNS = 1 + 1", "__main__.STEP = 0.25"]
+
+
 def test_an_error_after_two_iterations_still_leaves_two_to_measure(tmp_path: Path) -> None:
     body = program("", "1.0") + "    if it == 1:\n        raise RuntimeError('diverged')\n"
     assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "agrees"]}

@@ -43,16 +43,16 @@ def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
 
     original_run = runpy._get_code_from_file  # type: ignore[attr-defined]
 
-    def get_main(fname: Any, *rest: Any) -> Any:
-        path = fname if isinstance(fname, str) else os.fspath(fname)
+    def get_main(*args: Any) -> Any:
+        path = os.fspath(args[-1])  # (fname) or, before 3.12, (run_name, fname)
         stem = os.path.splitext(os.path.basename(path))[0]
         wanted = {**overrides.get("__main__", {}), **overrides.get(stem, {})}
         if not wanted:
-            return original_run(fname, *rest)
+            return original_run(*args)
         with open(path, "rb") as file:
             tree = _substituted(file.read(), wanted)
         code = compile(tree, path, "exec", dont_inherit=True)
-        result = original_run(fname, *rest)
+        result = original_run(*args)
         return (code, path) if isinstance(result, tuple) else code
 
     runpy._get_code_from_file = get_main  # type: ignore[attr-defined]
