@@ -145,12 +145,16 @@ def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
 
 
 def _called(node: ast.AST) -> Iterator[str]:
+    """Simple names of what ``node`` calls, or hands to a call: a callback is called in the end
+    (``minimize(fun, x0)``, ``opt.step(closure)``, ``Function.apply(x)``)."""
     for child in ast.walk(node):
         if isinstance(child, ast.Call):
-            if isinstance(child.func, ast.Name):
-                yield child.func.id
-            elif isinstance(child.func, ast.Attribute):
+            if isinstance(child.func, ast.Attribute):
                 yield child.func.attr
+            for part in (child.func, *child.args, *(k.value for k in child.keywords)):
+                for name in ast.walk(part):
+                    if isinstance(name, ast.Name):
+                        yield name.id
 
 
 @lru_cache(maxsize=4096)

@@ -215,12 +215,22 @@ class GradientChild(Observer):
         return result
 
     def consumed(self) -> Any:
-        """The gradient the optimizer got: reads across resets add up, later reads replace."""
+        """The gradient the optimizer got.
+
+        What the backward pass left is taken at the first read after it; what user code makes of
+        it from there on (clipping, scaling, decay) is the optimizer. Only a gradient emptied
+        before a later read is lost. Reads after another backward call add up if the gradient
+        was reset in between, and replace what they include otherwise.
+        """
         total: Any = None
         current: Any = None
         last = (-1, -1)
         for backwards, resets, value in self.reads:
-            if current is not None and backwards != last[0] and resets != last[1]:
+            if current is not None and backwards == last[0]:
+                if not np.any(value):
+                    current = value
+                continue
+            if current is not None and resets != last[1]:
                 total = current if total is None else total + current
             current = value
             last = (backwards, resets)

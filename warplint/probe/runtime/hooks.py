@@ -83,6 +83,7 @@ class Stream:
         self.forced_gradients: frozenset = frozenset()
         self.graph_replays = 0
         self.devices: Any = None
+        self.stderr: Any = None
         self.compile_seconds = 0.0
         """Time spent in loading (compiling) kernel modules, which is no time of the program's."""
         self.allocating = 0

@@ -378,7 +378,9 @@ class Scout(Observer):
         text = None
         if isinstance(error, SystemExit):
             ending = "exit"
-            text = f"exited with status {error.code!r}" if error.code not in (None, 0) else None
+            if error.code not in (None, 0):
+                said = getattr(self.stream.stderr, "text", "")
+                text = f"exited with status {error.code!r}" + (f": {said}" if said else "")
         elif error is not None:
             ending = "raised"
             text = f"{type(error).__name__}: {error}"

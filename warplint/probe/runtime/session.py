@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,22 @@ from .sites import Sites  # noqa: E402
 
 MAX_PARAMETERS = 8
 """Parameter arrays measured in full; further ones are listed as not covered."""
+
+
+class LastLine:
+    """Standard error that remembers its last line: what argparse says before it exits."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        if text.strip():
+            self.text = text.strip().splitlines()[-1]
+        return len(text) if self._stream is None else self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class Session:
@@ -58,6 +75,7 @@ class Session:
     def run_user(self) -> None:
         """Runs the program in this (forked) process; the observer hears how it ended."""
         error: BaseException | None = None
+        sys.stderr = self.stream.stderr = LastLine(sys.stderr)
         try:
             program.run(self.spec["program"], list(self.spec.get("arguments", ())), self.spec["directory"])
         except BaseException as caught:
@@ -194,7 +212,7 @@ class Session:
             measured = []
             reason = failure.reason
         else:
-            reason = "it was not reached again"
+            reason = "did not reach it again"
             if isinstance(measured, dict):
                 reason, measured = measured["error"], []
         found = {(m.episode.start, m.episode.serial) for m in measured}
