@@ -304,6 +304,9 @@ class Attributor:
             signal = max(abs(check.fd), check.signal if check.outcome == judge.AGREES else 0.0)
             allowed = max(2.0 * check.uncertainty, RESOLVED * signal)
             allowed += 4.0 * self.measured.adjoint_noise
+            if check.outcome == judge.DIFFERS and np.isfinite(check.ad):
+                # However noisy: a removal that leaves much of the difference explains nothing.
+                allowed = min(allowed, 0.25 * abs(check.ad - check.fd))
             difference = abs(ad - check.fd)
             error = judge.relative_error(ad, check.fd, check.uncertainty)
             if check.fd == 0.0 and ad == 0.0:

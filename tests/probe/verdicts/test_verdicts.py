@@ -1,0 +1,135 @@
+"""When is a finding confirmed, latent, dismissed or left unverified?"""
+
+from __future__ import annotations
+
+import pytest
+from verdict_facts import PATHS, PROGRAM, attribution, check, episode, facts, finding, overwrite
+
+from warplint.model import ProgramStatus, Verdict
+from warplint.probe.facts import Facts
+from warplint.probe.verdicts import Judged, judge_program
+
+WRONG = episode(1, check(1.2, 1.0, "differs"), check(0.5, 0.4, "differs", "random signs 1"))
+RIGHT = episode(1, check(1.0, 1.0, "agrees"))
+
+
+def judge(run: Facts, *findings: object) -> Judged:
+    return judge_program(PROGRAM, findings, run, PATHS, "python")  # type: ignore[arg-type]
+
+
+def verdicts(judged: Judged) -> list[tuple[str, str]]:
+    results = [*judged.results, *(r for _, r in judged.by_finding)]
+    return sorted((r.rule, str(r.verdict)) for r in results)
+
+
+def test_a_finding_is_confirmed_when_its_removal_mends_the_gradient() -> None:
+    cause = overwrite(10)
+    judged = judge(facts(WRONG, attributions=(attribution(hazards=[cause], confirmed=[cause]),)), finding(10))
+    ((_, result),) = judged.by_finding
+    assert (judged.row.status, result.verdict) == (ProgramStatus.WRONG, Verdict.CONFIRMED)
+    removal = result.evidence.counterfactual
+    assert (removal.alone, removal.leave_one_out, removal.relative_error) == (0.0003, 0.2, 0.0003)
+    assert judged.results == (), "one fault, one report"
+
+
+def test_an_innocent_pattern_beside_the_cause_is_dismissed() -> None:
+    cause, innocent = overwrite(10), overwrite(30)
+    run = facts(WRONG, attributions=(attribution(hazards=[cause, innocent], confirmed=[cause]),))
+    by_line = {f.location.line: r.verdict for f, r in judge(run, finding(10), finding(30)).by_finding}
+    assert by_line == {10: Verdict.CONFIRMED, 30: Verdict.DISMISSED}
+
+
+def test_a_cause_that_only_the_run_saw_is_reported_by_the_rule_it_breaks() -> None:
+    cause = overwrite(10)
+    judged = judge(facts(WRONG, attributions=(attribution(hazards=[cause], confirmed=[cause]),)))
+    (result,) = judged.results
+    assert (result.rule, result.verdict) == ("WL101", Verdict.CONFIRMED)
+    assert (result.location.file, result.location.line) == ("sim.py", 10)
+    assert "`state`" in result.message
+
+
+def test_a_difference_that_no_cause_explains_is_a_mismatch_at_the_backward_call() -> None:
+    run = facts(WRONG, attributions=(attribution(hazards=[overwrite(10)], confirmed=[]),))
+    judged = judge(run, finding(10))
+    (result,) = judged.results
+    assert (result.rule, result.verdict, result.location.line) == ("WL901", Verdict.CONFIRMED, 20)
+    ((_, left),) = judged.by_finding
+    assert left.verdict is Verdict.UNVERIFIED
+
+
+def test_a_difference_in_one_direction_alone_is_not_believed() -> None:
+    run = facts(episode(1, check(1.2, 1.0, "differs"), check(0.5, 0.5, "agrees", "random signs 1")))
+    judged = judge(run)
+    assert judged.row.status is ProgramStatus.INCONCLUSIVE
+    assert Verdict.CONFIRMED not in {r.verdict for r in judged.results}
+
+
+def test_it_is_believed_when_a_second_iteration_shows_it_too() -> None:
+    run = facts(episode(1, check(1.2, 1.0, "differs")), episode(2, check(1.3, 1.0, "differs")))
+    assert judge(run).row.status is ProgramStatus.WRONG
+
+
+def test_a_single_scalar_parameter_has_no_second_direction() -> None:
+    run = facts(episode(1, check(1.2, 1.0, "differs"), shape=[1]))
+    assert judge(run).row.status is ProgramStatus.WRONG
+    vector = facts(episode(1, check(1.2, 1.0, "differs"), shape=[1], components=3))
+    assert judge(vector).row.status is ProgramStatus.INCONCLUSIVE
+
+
+def test_a_right_gradient_is_a_result_too() -> None:
+    judged = judge(facts(RIGHT, episode(2, check(1.0, 1.0, "agrees"))), finding(10))
+    assert judged.row.status is ProgramStatus.VERIFIED
+    assert verdicts(judged) == [("WL101", "dismissed"), ("WL902", "note")]
+    (note,) = judged.results
+    assert "iterations 1 and 2" in note.message
+    assert note.evidence.ruled_out == ("WL101",)
+
+
+def test_values_that_changed_without_harm_are_latent() -> None:
+    run = facts(RIGHT, attributions=(attribution(hazards=[overwrite(10)], confirmed=[], outcome="agrees"),))
+    assert ("WL101", "latent") in verdicts(judge(run, finding(10)))
+
+
+def test_a_launch_that_only_fills_its_own_output_is_no_hazard() -> None:
+    own = overwrite(10, own=True)
+    run = facts(RIGHT, attributions=(attribution(hazards=[own], confirmed=[], outcome="agrees"),))
+    assert ("WL101", "dismissed") in verdicts(judge(run, finding(10)))
+
+
+def test_code_that_was_not_run_is_not_judged() -> None:
+    ((_, result),) = judge(facts(RIGHT), finding(99)).by_finding
+    assert (result.verdict, result.reason) == (Verdict.UNVERIFIED, "not-reached")
+
+
+def test_one_parameter_too_weak_to_measure_leaves_the_program_undecided() -> None:
+    weak = episode(1, check(1.0, 1.0, "inconclusive: kink"), parameter="b", variable="1")
+    judged = judge(facts(RIGHT, weak), finding(10))
+    assert judged.row.status is ProgramStatus.INCONCLUSIVE
+    assert ("WL101", "unverified") in verdicts(judged)
+    assert ("WL904", "note") in verdicts(judged)
+
+
+@pytest.mark.parametrize(
+    ("run", "status", "reason"),
+    [
+        (Facts(blocked="timed out after 60 s"), ProgramStatus.BLOCKED, "blocked: timed out after 60 s"),
+        (
+            Facts(nothing="not-reached: the program ran no backward pass"),
+            ProgramStatus.INCONCLUSIVE,
+            "not-reached: the program ran no backward pass",
+        ),
+        (
+            Facts(nothing="blocked: the program raised ValueError: no data"),
+            ProgramStatus.BLOCKED,
+            "blocked: the program raised ValueError: no data",
+        ),
+        (Facts(), ProgramStatus.BLOCKED, "blocked: the probe ended without a result"),
+    ],
+)
+def test_a_program_that_gave_no_numbers_leaves_findings_unverified_with_its_reason(
+    run: Facts, status: ProgramStatus, reason: str
+) -> None:
+    judged = judge(run, finding(10))
+    ((_, result),) = judged.by_finding
+    assert (judged.row.status, result.verdict, result.reason) == (status, Verdict.UNVERIFIED, reason)
+    assert [r.rule for r in judged.results] == ["WL903"]
