@@ -55,7 +55,8 @@ def draw():
 seen = []
 """
     body = program(prepare, "draw()") + (
-        "    seen.append(os.lseek(data, 0, os.SEEK_CUR))\n    assert seen == [120 * (i + 1) for i in range(len(seen))]\n"
+        "    seen.append(os.lseek(data, 0, os.SEEK_CUR))\n"
+        "    assert seen == [120 * (i + 1) for i in range(len(seen))]\n"
     )
     told = run(write(tmp_path, body))
     assert told.outcomes == {"x": ["agrees", "agrees"]}
