@@ -6,10 +6,16 @@ from warplint.checks import all_checks
 
 
 def test_every_module_of_the_folder_is_registered():
-    assert {c.rule for c in all_checks()} >= {"WL101", "WL103", "WL104", "WL105", "WL201", "WL301"}
+    assert {c.rule for c in all_checks()} == {
+        *("WL101", "WL102", "WL103", "WL104", "WL105", "WL106", "WL107", "WL108", "WL201", "WL301")
+    }
 
 
 def test_the_specific_rule_runs_before_the_general_one():
     order = [c.rule for c in all_checks()]
-    for specific in ("WL103", "WL104", "WL105", "WL301"):
+    for specific in ("WL102", "WL103", "WL104", "WL105", "WL106", "WL107", "WL108", "WL301"):
         assert order.index(specific) < order.index("WL101")
+    assert order.index("WL301") < order.index("WL108")
+    for specific in ("WL103", "WL104", "WL105"):
+        assert order.index(specific) < order.index("WL102")
+    assert order.index("WL107") < order.index("WL106") < order.index("WL108")

@@ -37,7 +37,7 @@ CASES = {
     """,
     ),
     "write-back of a projection": (
-        "WL101",
+        "WL102",
         """
     x, y, loss = grad(), grad(), grad(1)
     with wp.Tape() as tape:
@@ -157,7 +157,7 @@ CASES = {
     """,
     ),
     "copied over from an array without gradient": (
-        "WL105",
+        "WL102",
         """
     rest = wp.zeros(3, dtype=float)
     x, a, b, loss = grad(), grad(), grad(), grad(1)

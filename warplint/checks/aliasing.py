@@ -7,18 +7,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from warplint.static.graph import Hazard, ScopeGraph
 
-__all__ = ["is_aliased", "is_ping_pong", "is_unrecorded"]
+__all__ = ["changed_off_tape", "is_aliased", "is_copy", "is_ping_pong", "is_reset"]
 
 
-def is_unrecorded(hazard: Hazard) -> bool:
-    """Overwritten by something the tape does not see."""
-    return hazard.writer.kind in ("reset", "copy") and not hazard.writer.recorded
+def is_reset(hazard: Hazard) -> bool:
+    """Overwritten on the tape by ``zero_``, ``fill_`` or values of the host: the tape does not see it."""
+    return hazard.writer.kind == "reset" and not hazard.writer.beside
+
+
+def is_copy(hazard: Hazard) -> bool:
+    """Overwritten on the tape with the contents of another array, recorded or not."""
+    return hazard.writer.kind == "copy" and not hazard.writer.beside
+
+
+def changed_off_tape(hazard: Hazard) -> bool:
+    """Overwritten beside the tape: after its block, unrecorded, or through host memory."""
+    writer = hazard.writer
+    return writer.beside or (writer.kind == "launch" and not writer.recorded)
 
 
 def is_aliased(hazard: Hazard) -> bool:
     """Two names that are meant to be different states hold one array."""
     writer, number = hazard.writer, hazard.buffer.number
-    if writer.kind not in ("launch", "library"):
+    if writer.kind not in ("launch", "library") or changed_off_tape(hazard):
         return False
     read_paths = {
         a.path
@@ -43,7 +54,7 @@ def _same_part(hazard: Hazard, paths: set[str]) -> bool:
 def is_ping_pong(graph: ScopeGraph, hazard: Hazard) -> bool:
     """The overwriting kernel has taken this buffer as its input before: buffers take turns."""
     writer = hazard.writer
-    if writer.kind not in ("launch", "library"):
+    if writer.kind not in ("launch", "library") or changed_off_tape(hazard):
         return False
     for event in graph.events:
         if event is writer:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from warplint.model import Counterfactual, Finding, Location, ProbeRequest, Related
 
 if TYPE_CHECKING:
-    from warplint.static.graph import Hazard, ScopeGraph
+    from warplint.static.graph import Hazard, Reset, ScopeGraph
     from warplint.static.host.events import Binding, Event
     from warplint.static.host.values import Buffer
     from warplint.static.kernels.summary import Site
@@ -22,6 +22,7 @@ __all__ = [
     "hazard_finding",
     "location",
     "registered",
+    "reset_finding",
     "spelled",
 ]
 
@@ -60,10 +61,13 @@ class Claims:
 
     buffers: dict[int, str] = field(default_factory=dict)
     """Buffers of the current scope that a rule has reported as overwritten."""
+    launches: dict[Site, str] = field(default_factory=dict)
+    """Launches that a rule has reported because of what their kernel does."""
     reported: set[tuple[str, Any]] = field(default_factory=set)
 
     def next_scope(self) -> None:
         self.buffers = {}
+        self.launches = {}
 
     def taken(self, buffer: Buffer, rule: str) -> bool:
         """Whether another rule has already reported this buffer in this scope."""
@@ -133,6 +137,29 @@ def hazard_finding(
         spelled(hazard.buffer, hazard.read),
         help_text,
         ProbeRequest(Counterfactual.RESTORE_VALUES, statements(sites)),
+    )
+
+
+def reset_finding(graph: ScopeGraph, rule: str, reset: Reset, action: str, help_text: str) -> Finding:
+    """A finding about an unrecorded overwrite that leaves the adjoint of the old contents in place."""
+    name = spelled(reset.buffer, reset.written)
+    message = (
+        f"`{name}` is {action} by `{reset.event.label}`{turn_words(reset.event)}, which the tape does not "
+        f"record: the adjoint of its new contents is counted again in the earlier `{reset.earlier.label}`"
+    )
+    related = [
+        Related(location(reset.earlier.site), f"written on the tape before, by `{reset.earlier.label}`")
+    ]
+    if reset.later is not None:
+        related.append(Related(location(reset.later.site), f"used afterwards by `{reset.later.label}`"))
+    return Finding(
+        rule,
+        message,
+        location(reset.event.site),
+        (*related, *allocation_note(reset.buffer), *backward_notes(graph)),
+        name,
+        help_text,
+        ProbeRequest(Counterfactual.RESTORE_VALUES, statements([reset.event.statement])),
     )
 
 

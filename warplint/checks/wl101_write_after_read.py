@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from warplint.checks.aliasing import is_unrecorded
 from warplint.checks.base import Claims, check, group_sites, hazard_finding, location, spelled, turn_words
 from warplint.model import Finding
 
@@ -18,7 +17,9 @@ RULE = "WL101"
 @check(RULE, order=80)
 def write_after_read(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
     """Whatever the more specific rules have left of the overwritten values."""
-    hazards = [h for h in graph.hazards if not is_unrecorded(h) and not claims.taken(h.buffer, RULE)]
+    hazards = [
+        h for h in graph.hazards if not claims.taken(h.buffer, RULE) and h.writer.site not in claims.launches
+    ]
     for hazard in hazards:
         claims.take(hazard.buffer, RULE)
         if not claims.first(RULE, hazard.buffer.site, hazard.writer.site):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from warplint.checks.aliasing import is_aliased, is_ping_pong, is_unrecorded
+from warplint.checks.aliasing import is_aliased, is_ping_pong
 from warplint.checks.base import Claims, check, group_sites, hazard_finding, location, spelled, turn_words
 from warplint.model import Finding
 
@@ -21,10 +21,7 @@ def ping_pong_buffers(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
     hazards = [
         h
         for h in graph.hazards
-        if not is_unrecorded(h)
-        and not claims.taken(h.buffer, RULE)
-        and not is_aliased(h)
-        and is_ping_pong(graph, h)
+        if not claims.taken(h.buffer, RULE) and not is_aliased(h) and is_ping_pong(graph, h)
     ]
     for hazard in hazards:
         claims.take(hazard.buffer, RULE)

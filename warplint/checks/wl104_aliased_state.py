@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from warplint.checks.aliasing import is_aliased, is_unrecorded
+from warplint.checks.aliasing import is_aliased
 from warplint.checks.base import Claims, check, group_sites, hazard_finding, location, spelled, turn_words
 from warplint.model import Finding
 
@@ -18,11 +18,7 @@ RULE = "WL104"
 @check(RULE, order=10)
 def aliased_state(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
     """Hazards where input and output of a step are the same array under two names."""
-    hazards = [
-        h
-        for h in graph.hazards
-        if not is_unrecorded(h) and not claims.taken(h.buffer, RULE) and is_aliased(h)
-    ]
+    hazards = [h for h in graph.hazards if not claims.taken(h.buffer, RULE) and is_aliased(h)]
     for hazard in hazards:
         claims.take(hazard.buffer, RULE)
         where = hazard.written.rebound or hazard.read.rebound or hazard.writer.site

@@ -77,19 +77,22 @@ def _overwrite(cause: dict[str, Any], paths: Paths) -> Named:
     }[cause["kind"]]
     needed = f"the backward pass of {_by(reader['kernel'])}" if reader else "the backward pass"
     rule, help_text = _rule_of(cause, foreign)
-    if rule == "WL105":
-        message = (
-            f"{all_of_them} is reset {action} while the tape is recording, after earlier steps used it: "
-            f"{needed} then sees the value and the adjoint of the wrong step"
-        )
-    elif rule == "WL104":
-        message = (
-            f"{all_of_them} is both read and written {action}: the backward pass evaluates the kernel at "
-            f"the values it left behind"
-        )
-    else:
-        verb = "is" if len(names) == 1 else "are"
-        message = f"{all_of_them} {verb} overwritten {action}, but {needed} still needs the old value"
+    verb = "is" if len(names) == 1 else "are"
+    messages = {
+        "WL105": f"{all_of_them} {verb} reset {action} while the tape is recording, after earlier steps used "
+        f"it: {needed} then sees the value and the adjoint of the wrong step",
+        "WL104": f"{all_of_them} {verb} both read and written {action}: the backward pass evaluates the "
+        "kernel at the values it left behind",
+        "WL106": f"{all_of_them} {verb} changed {action} between recording and backward(), but {needed} "
+        "still needs the old value",
+        "WL107": f"{all_of_them} {verb} overwritten {action} after the loss is complete but before "
+        f"backward(), and {needed} still needs the old value",
+        "WL108": f"{all_of_them} {verb} updated in place {action}, but the kernel's own backward pass needs "
+        "the value before the write",
+    }
+    message = messages.get(
+        rule, f"{all_of_them} {verb} overwritten {action}, but {needed} still needs the old value"
+    )
     return Named(
         rule=rule,
         message=message,
@@ -101,22 +104,25 @@ def _overwrite(cause: dict[str, Any], paths: Paths) -> Named:
 
 
 def _rule_of(cause: dict[str, Any], foreign: list[dict[str, Any]]) -> tuple[str, str]:
-    kind = cause["kind"]
-    if kind != "launch" and cause["on_tape"] and not cause["recorded"] and kind != "unseen":
-        return "WL105", "allocate a fresh `{buffer}` for every step instead of clearing one"
-    if kind == "unseen" or not cause["on_tape"]:
-        return "WL901", "do not change `{buffer}` between recording it and calling backward()"
+    """The rule a confirmed overwrite breaks, in the order of precedence, and what to do about it."""
+    kind, recorded = cause["kind"], cause["recorded"]
+    elsewhere = bool(foreign) and not any(r.get("same_tape", True) for r in foreign)
+    if kind == "unseen" or not cause["on_tape"] or elsewhere or (kind == "launch" and not recorded):
+        return "WL106", "do not change `{buffer}` between recording it and calling backward()"
     own = [r for r in cause["readers"] if r["own"]]
     here = [list(f[:2]) for f in cause["stack"][:1]]
+    if kind != "launch" and cause.get("copied"):
+        return "WL102", "go on with the copied array itself instead of writing back into `{buffer}`"
+    if kind != "launch" and not recorded:
+        return "WL105", "allocate a fresh `{buffer}` for every step instead of clearing one"
     if own and cause["aliased"]:
         return "WL104", "write the result of each step to an array of its own"
-    if own and not foreign:
-        return (
-            "WL901",
-            "write the result of the kernel to a second array instead of updating `{buffer}` in place",
-        )
     if any([list(f[:2]) for f in r["stack"][:1]] == here for r in foreign):
         return "WL103", "keep one array per step (a list of states) instead of reusing `{buffer}`"
+    if cause.get("after_objective"):
+        return "WL107", "move this out of the tape and behind backward()"
+    if own and not foreign:
+        return "WL108", "write the result of the kernel to a second array instead of updating in place"
     return "WL101", "write to a fresh array, so that the value `{buffer}` had stays readable until backward()"
 
 

@@ -19,7 +19,14 @@ import networkx as nx
 
 from warplint.static.host.events import Binding, Event, Recording, may_touch
 from warplint.static.host.values import Buffer
-from warplint.static.kernels.summary import Access, AccessKind, IndexClass, InPlaceMultiply, Need
+from warplint.static.kernels.summary import (
+    Access,
+    AccessKind,
+    IndexClass,
+    InPlaceMultiply,
+    InPlaceUpdate,
+    Need,
+)
 
 __all__ = ["Cut", "Hazard", "Reset", "ScopeGraph", "Version"]
 
@@ -91,6 +98,9 @@ class ScopeGraph:
         self._after: list[dict[str, Version]] = []
         self._created_by_flow: set[Version] = set()
         self._constants: set[Version] = set()
+        self._contents: dict[Version, Version] = {}
+        """Versions that a whole copy made, with the one they are equal to."""
+        self._preserving: set[Event] = set()
         for event in self.events:
             self._add(event)
 
@@ -147,6 +157,15 @@ class ScopeGraph:
                         self._connect(after[source], after[path], bindings[source], bindings[path], event)
         self._before.append(before)
         self._after.append(after)
+        if event.kind == "copy" and all(b.array is b.buffer for b in bindings.values()):
+            self._equate(event, before, after["destination"])
+
+    def _equate(self, event: Event, before: dict[str, Version], made: Version) -> None:
+        """After a copy of a whole array both hold the same; maybe they did before."""
+        source, old = (self._contents.get(before[p], before[p]) for p in ("source", "destination"))
+        self._contents[made] = source
+        if source == old:
+            self._preserving.add(event)
 
     def _connect(
         self, source: Version, target: Version, one: Binding, two: Binding, event: Event, kept: bool = False
@@ -257,32 +276,71 @@ class ScopeGraph:
         for index, need in self.needed:
             reader = self.events[index]
             read = reader.bindings[need.read.path]
-            hazard = self._first_overwrite(index, reader, need, read, writes.get(read.buffer.number, []))
-            if hazard is not None:
-                found.append(hazard)
+            first = self._first_overwrite(index, need, writes.get(read.buffer.number, []))
+            if first is None:
+                first = self._changed_beside(reader, need)
+            elif first[0] is reader and first[1].path == need.read.path:
+                continue  # The kernel overwrites its own input: a matter of the kernel, not of the host.
+            if first is not None:
+                writer, access = first
+                written = writer.bindings[access.path]
+                found.append(Hazard(read.buffer, reader, need, read, writer, access, written))
         return found
 
     def _first_overwrite(
-        self, index: int, reader: Event, need: Need, read: Binding, writes: list[tuple[int, Access]]
-    ) -> Hazard | None:
+        self, index: int, need: Need, writes: list[tuple[int, Access]]
+    ) -> tuple[Event, Access] | None:
+        reader = self.events[index]
         for later, access in writes:
             if later < index:
                 continue
             writer = self.events[later]
-            if not (reader.compatible(writer) and may_touch(reader, need.read, writer, access)):
+            if writer in self._preserving or not reader.compatible(writer):
                 continue
-            if later == index and access.path == need.read.path:
-                # The kernel overwrites its own input: a matter of the kernel, not of the host.
-                return None
-            return Hazard(read.buffer, reader, need, read, writer, access, writer.bindings[access.path])
+            if may_touch(reader, need.read, writer, access):
+                return writer, access
         return None
+
+    def _changed_beside(self, reader: Event, need: Need) -> tuple[Event, Access] | None:
+        """The first write beside the tape that meets a value before its backward pass."""
+        for writer in self.recording.changes:
+            if writer.number < reader.number or not reader.compatible(writer):
+                continue
+            arms = writer.guards.items()
+            if not any(all(b.guards.get(k, a) == a for k, a in arms) for b in self.recording.backwards):
+                continue
+            for access in writer.effect.writes:
+                if may_touch(reader, need.read, writer, access):
+                    return writer, access
+        return None
+
+    def follows_objective(self, event: Event) -> bool:
+        """Whether an operation on the tape comes after everything that made the objective."""
+        return self._objective_made is not None and event.number > self._objective_made
+
+    @cached_property
+    def _objective_made(self) -> int | None:
+        if not self.objective_known:
+            return None
+        seeded = {b.number for back in self.recording.backwards for b in back.objective or ()}
+        makers = [
+            event.number
+            for event in self.events
+            if event.recorded
+            and any(
+                event.bindings[a.path].buffer.number in seeded
+                for a in event.effect.writes
+                if a.path in event.bindings
+            )
+        ]
+        return max(makers, default=None)
 
     @cached_property
     def resets(self) -> list[Reset]:
         """Unrecorded overwrites of arrays whose old and new contents both carry a derivative."""
         found: list[Reset] = []
         for index, event in enumerate(self.events):
-            if event.recorded or event.kind not in ("reset", "copy"):
+            if event.recorded or event.kind not in ("reset", "copy") or event in self._preserving:
                 continue
             binding = event.bindings["destination"]
             if binding.requires_grad is False or not binding.differentiable or not binding.certain:
@@ -372,6 +430,22 @@ class ScopeGraph:
             for item in event.effect.multiplies:
                 if self._active_output(index, item.path) and any(
                     self._active_input(index, p) for p in item.factors
+                ):
+                    found.append((event, item))
+        return found
+
+    @cached_property
+    def updates(self) -> list[tuple[Event, InPlaceUpdate]]:
+        """In-place updates in recorded kernels whose old values the kernel's own adjoint needs."""
+        found: list[tuple[Event, InPlaceUpdate]] = []
+        for index, event in enumerate(self.events):
+            if not event.recorded or not event.effect.backward:
+                continue
+            for item in event.effect.updates:
+                if item.path in event.bindings and any(
+                    self._active_output(index, need.output)
+                    and any(self._active_input(index, g) for g in need.given)
+                    for need in item.needs
                 ):
                     found.append((event, item))
         return found

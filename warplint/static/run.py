@@ -64,7 +64,7 @@ def distinct(recordings: Sequence[Recording]) -> list[Recording]:
                 e.recorded,
                 tuple((p, b.buffer.number, b.region) for p, b in e.bindings.items()),
             )
-            for e in recording.events
+            for e in (*recording.events, *recording.changes)
         )
         seeds = tuple(
             None if b.objective is None else tuple(x.number for x in b.objective) for b in recording.backwards
@@ -127,6 +127,7 @@ def _reset(interpreter: Interpreter) -> None:
     interpreter.turns.clear()
     interpreter.guards.clear()
     interpreter.active = []
+    interpreter.waiting = []
 
 
 def _mentions_tape(code: str) -> bool:

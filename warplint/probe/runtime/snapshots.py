@@ -83,6 +83,9 @@ class Snapshots(Observer):
         self.exhausted = False
         self.backward: tuple[Any, _TapeState] | None = None
         self.cursor = 0
+        self.objective_at: int | None = None
+        """Position on the tape of the last launch that was given the objective."""
+        self.position = 0
         self.cleared: set[int] = set()
 
     # -- recording -----------------------------------------------------------------------
@@ -94,6 +97,7 @@ class Snapshots(Observer):
         return found
 
     def before(self, event: Event) -> None:
+        self.position = len(event.tape.launches) if event.tape is not None else 0
         if event.kind == "launch" and event.recorded:
             contents = [(label, self.content(a, event)) for label, a in event.arrays]
             known = [(label, c) for label, c in contents if c is not None]
@@ -103,6 +107,7 @@ class Snapshots(Observer):
             tape = event.details["tape"]
             self.backward = (tape, self.state(tape))
             self.cursor = len(tape.launches)
+            self.objective_at = _last_given(tape, event.details["loss"], event.details["grads"])
             self.cleared = set()
 
     def after(self, event: Event) -> None:
@@ -193,6 +198,8 @@ class Snapshots(Observer):
             "kernel_line": event.details.get("kernel_line"),
             "recorded": event.recorded,
             "on_tape": event.tape is not None,
+            "position": self.position,
+            "copied": arrays.is_array(event.source),
             "aliased": sum(arrays.root(a) is arrays.root(array) for _, a in event.arrays) > 1,
             "tape": id(event.tape) if event.tape is not None else None,
             "session": _session(event.tape) if event.tape is not None else None,
@@ -280,6 +287,8 @@ class Snapshots(Observer):
             "kernel_line": None,
             "recorded": False,
             "on_tape": False,
+            "position": 0,
+            "copied": False,
             "aliased": False,
             "tape": None,
             "session": None,
@@ -294,9 +303,12 @@ class Snapshots(Observer):
         key = cause_key(overwriter)
         reader = None
         own = False
+        here = self.backward is not None and overwriter["tape"] == id(self.backward[0])
+        late = here and self.objective_at is not None and overwriter["position"] > self.objective_at
         if record is not None:
             own = record.name == overwriter["name"]
             reader = {"stack": record.stack, "kernel": record.kernel, "argument": label, "own": own}
+            reader["same_tape"] = here
         found = self.hazards.get(key)
         if found is None:
             found = self.hazards[key] = {
@@ -306,15 +318,29 @@ class Snapshots(Observer):
                 "readers": [],
                 "buffers": [],
                 "what": [],
+                "after_objective": True,
             }
         found["count"] += 1
         found["aliased"] = found["aliased"] or overwriter["aliased"]
+        found["after_objective"] = found["after_objective"] and late
         if what not in found["what"]:
             found["what"].append(what)
         if overwriter["buffer"] not in found["buffers"]:
             found["buffers"].append(overwriter["buffer"])
         if reader is not None and reader not in found["readers"] and len(found["readers"]) < 8:
             found["readers"].append(reader)
+
+
+def _last_given(tape: Any, loss: Any, grads: Any) -> int | None:
+    """The last launch of a tape that was handed what its backward pass starts from."""
+    seeds = [a for a in (loss, *(grads or ())) if arrays.is_array(a)]
+    roots = {id(arrays.root(a)) for a in seeds}
+    for index in range(len(tape.launches) - 1, -1, -1):
+        launch = tape.launches[index]
+        given = () if callable(launch) else (*launch[3], *launch[4])
+        if any(arrays.is_array(a) and id(arrays.root(a)) in roots for a in given):
+            return index
+    return None
 
 
 def _session(tape: Any) -> int:

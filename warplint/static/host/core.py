@@ -22,6 +22,7 @@ from warplint.static.host.values import (
     Mark,
     Module,
     Placeholder,
+    Pointer,
     Range,
     Scope,
     Tape,
@@ -36,6 +37,8 @@ __all__ = ["MAX_STEPS", "BudgetExceededError", "Core", "Frame", "Project", "Sign
 MAX_STEPS = 250_000
 """Evaluated nodes an entry may cost before the interpretation stops where it is."""
 MAX_DEPTH = 48
+_MAX_WAITING = 7
+_MAX_CHANGES = 2000
 
 
 class BudgetExceededError(Exception):
@@ -94,6 +97,8 @@ class Core:
         self.events = 0
         self.branches = 0
         self.active: list[Recording] = []
+        self.waiting: list[Recording] = []
+        """Recordings whose block has been left and whose backward pass has not run."""
         self.recordings: list[Recording] = []
         self.seeds: dict[int, Buffer] = {}
         self.called: set[Any] = set()
@@ -126,6 +131,9 @@ class Core:
     @property
     def frame(self) -> Frame:
         return self.frames[-1]
+
+    def written_through(self, memory: Pointer, node: Any) -> None:
+        raise NotImplementedError
 
     def step(self) -> None:
         self.steps += 1
@@ -204,9 +212,10 @@ class Core:
     def arm(self, run: Callable[[], Signal | None], branch: int, number: int) -> tuple[Signal | None, Any]:
         """Run one arm of an undecided branch and take its effects back, remembering them."""
         self._journals.append({})
-        lengths = [(r, len(r.events)) for r in self.active]
+        lengths = [(r, len(r.events), len(r.changes)) for r in (*self.active, *self.waiting)]
         self.guards[branch] = number
-        depth, turns, active = len(self.frames), len(self.turns), list(self.active)
+        depth, turns = len(self.frames), len(self.turns)
+        active, waiting = list(self.active), list(self.waiting)
         try:
             signal = run()
         finally:
@@ -216,11 +225,12 @@ class Core:
             after = {key: (box, box.copy()) for key, (box, _) in journal.items()}
             for box, before in journal.values():
                 _restore(box, before)
-            self.active = active
+            self.active, self.waiting = active, waiting
         if signal is not None:
-            for recording, length in lengths:
+            for recording, events, changes in lengths:
                 if not recording.backwards:
-                    del recording.events[length:]
+                    del recording.events[events:]
+                    del recording.changes[changes:]
         return signal, (journal, after)
 
     def undecided(
@@ -303,16 +313,20 @@ class Core:
         arguments: Mapping[str, Any] | None = None,
         recorded: bool = True,
     ) -> None:
-        """Append an event to the recordings that are open."""
-        if not self.active:
+        """Append an event to the recordings that are open, and to those that wait for backward."""
+        recording = [r for r in self.active if not r.backwards] if kind != "view" else []
+        beside = self.waiting if kind != "view" else [*self.active, *self.waiting]
+        changed = [r for r in beside if not r.backwards and len(r.changes) < _MAX_CHANGES]
+        lists = [(r.events, False) for r in recording]
+        if effect.writes:
+            lists += [(r.changes, True) for r in changed]
+        if not lists:
             return
         site = self.site(node)
         statement = self.frame.statement or site
-        for recording in self.active:
-            if recording.backwards:
-                continue
+        for events, is_beside in lists:
             self.events += 1
-            recording.events.append(
+            events.append(
                 Event(
                     self.events,
                     kind,
@@ -325,8 +339,15 @@ class Core:
                     tuple(self.turns),
                     dict(self.guards),
                     recorded,
+                    beside=is_beside,
+                    other_tape=is_beside and bool(recording),
                 )
             )
+
+    def wait(self, recording: Recording) -> None:
+        """The block of a tape was left: from here on its values must stay as they are."""
+        if not recording.backwards:
+            self.waiting = [*self.waiting[-_MAX_WAITING:], recording]
 
 
 def _restore(box: Any, state: Any) -> None:

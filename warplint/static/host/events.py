@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warplint.static.host.values import Buffer, Tape, View, base_of
@@ -28,6 +28,7 @@ __all__ = [
     "library_effect",
     "may_touch",
     "reset_effect",
+    "view_effect",
 ]
 
 THREAD = Dimension(((("tid:0",), 1),))
@@ -88,6 +89,10 @@ class Event:
     turns: tuple[int, ...] = ()
     guards: Mapping[int, int] = field(default_factory=dict)
     recorded: bool = True
+    beside: bool = False
+    """Not an operation of this tape: it came after the block, or went through host memory."""
+    other_tape: bool = False
+    """Such an operation, while another tape was recording."""
 
     @property
     def label(self) -> str:
@@ -104,6 +109,7 @@ class Backward:
 
     site: Site
     objective: tuple[Buffer, ...] | None
+    guards: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -115,6 +121,10 @@ class Recording:
     events: list[Event] = field(default_factory=list)
     backwards: list[Backward] = field(default_factory=list)
     call_path: tuple[Site, ...] = ()
+    changes: list[Event] = field(default_factory=list)
+    """Writes beside the tape before its backward pass: after the block, or through host memory."""
+    closed: bool = False
+    """The tape was reset: nothing of this is left for a backward pass."""
 
 
 def may_touch(first: Event, read: Access, second: Event, write: Access) -> bool:
@@ -153,6 +163,11 @@ def reset_effect(name: str, site: Site) -> KernelSummary:
     return KernelSummary(
         name, site.module.display, site, (Parameter("destination", "array"),), writes=(write,)
     )
+
+
+def view_effect(site: Site) -> KernelSummary:
+    """An in-place change of host memory (numpy, torch) that an array shares."""
+    return replace(reset_effect("a view of its memory", site), opaque=True)
 
 
 def elementwise_effect(name: str, site: Site, inputs: int, *, linear: bool) -> KernelSummary:

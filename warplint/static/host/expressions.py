@@ -127,6 +127,8 @@ class Expressions(Core):
             return self.placeholder_attribute(owner, name)
         if isinstance(owner, Adjoint):
             return Bound(owner, name)
+        if isinstance(owner, Pointer) and name in ("T", "data"):
+            return owner
         if isinstance(owner, (List, Dict, Tape, str, Pointer)):
             return Bound(owner, name)
         if isinstance(owner, Function):
@@ -285,6 +287,8 @@ class Expressions(Core):
                 return UNKNOWN
         if isinstance(owner, (Buffer, View)):
             return self.array_view(owner, index)
+        if isinstance(owner, Pointer):  # a part of host memory is a view of it, one element a number
+            return owner if isinstance(index, slice) or index is Unknown else UNKNOWN
         if isinstance(owner, str) and isinstance(index, (int, slice)):
             try:
                 return owner[index]

@@ -41,6 +41,9 @@ _LAUNCH = ("kernel", "dim", "inputs", "outputs", "adj_inputs", "adj_outputs", "d
 _LINEAR_OPERATORS = frozenset({"Add", "Subtract"})
 _SAME_ARRAY = frozenset({"flatten", "reshape", "view", "contiguous", "to", "transpose", "squeeze", "astype"})
 _SIMULATION = ("newton", "warp.sim", "mujoco_warp")
+_SAME_MEMORY = frozenset({"reshape", "view", "ravel", "squeeze", "unsqueeze", "detach", "transpose"})
+_IN_PLACE = frozenset({"fill", "sort", "put", "partition"})
+_NO_CHANGE = frozenset({"requires_grad_", "detach_", "retain_grad_", "share_memory_", "pin_memory_"})
 _STATE_FIELDS = ("particle_q", "particle_qd", "body_q", "body_qd", "joint_q", "joint_qd")
 
 
@@ -75,6 +78,9 @@ class Interpreter(Calls):
         if callee.name.startswith(_SIMULATION):
             return self._simulation_call(callee, args, kwargs, node)
         if not callee.name.startswith("warp"):
+            target = args[0] if name == "copyto" and args else kwargs.get("out")
+            if isinstance(target, Pointer):
+                self.written_through(target, node)
             return UNKNOWN
         if name in _FRESH or name in _LIKE or name == "clone":
             return self._allocate(name, args, kwargs, node)
@@ -205,7 +211,8 @@ class Interpreter(Calls):
         values = [*inputs, *outputs]
         if not self.active:
             self._seed_by_launch(kernel, values)
-            return UNKNOWN
+            if not self.waiting:
+                return UNKNOWN
         nodes = [
             *_argument_nodes(node, "inputs", len(inputs)),
             *_argument_nodes(node, "outputs", len(outputs)),
@@ -333,6 +340,24 @@ class Interpreter(Calls):
         binding = self._binding(target, text, None)
         self.emit("reset", effect, {"destination": binding}, node, recorded=False)
 
+    def written_through(self, memory: Pointer, node: Any) -> None:
+        """Host memory that an array shares is changed in place."""
+        effect = events.view_effect(self.site(node))
+        self.emit("view", effect, {"destination": self._binding(memory.base, "", None)}, node, recorded=False)
+
+    def _memory_method(self, memory: Pointer, name: str, node: Any) -> Any:
+        """A method of numpy's or torch's view of an array."""
+        if name in _SAME_MEMORY:
+            return memory
+        if name in _IN_PLACE or (name.endswith("_") and name not in _NO_CHANGE and name[0] != "_"):
+            self.written_through(memory, node)
+            return memory
+        return UNKNOWN
+
+    def _to_torch(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        base = base_of(self.as_array(args[0] if args else kwargs.get("a", UNKNOWN)))
+        return Pointer(base) if base is not None else UNKNOWN
+
     # -- methods ------------------------------------------------------------------------------
 
     def array_method(
@@ -340,6 +365,8 @@ class Interpreter(Calls):
     ) -> Any:
         if isinstance(receiver, Tape):
             return self._tape_method(receiver, name, args, kwargs, node)
+        if isinstance(receiver, Pointer):
+            return self._memory_method(receiver, name, node)
         if isinstance(receiver, Adjoint):
             if name in ("fill_", "assign"):
                 self.seeds[receiver.base.number] = receiver.base
@@ -371,12 +398,17 @@ class Interpreter(Calls):
                 return self.enter(tape, node)
             self.leave(tape, node)
             return None
+        if name == "reset":
+            for recorded in self.recordings:
+                recorded.closed = recorded.closed or recorded.tape is tape
+            self.waiting = [r for r in self.waiting if not r.closed]
         if name != "backward":
             return None
         recording = next((r for r in reversed(self.recordings) if r.tape is tape), None)
         if recording is None:
             return None
-        recording.backwards.append(Backward(self.site(node), self._objective(args, kwargs)))
+        objective = self._objective(args, kwargs)
+        recording.backwards.append(Backward(self.site(node), objective, dict(self.guards)))
         self.seeds = {}
         return None
 
@@ -528,6 +560,7 @@ _WARP: dict[str, Any] = {
     "array": Interpreter._array,
     "Tape": Interpreter._tape,
     "map": Interpreter._map,
+    "to_torch": Interpreter._to_torch,
     "from_torch": Interpreter._from_other,
     "from_numpy": Interpreter._from_other,
     "from_jax": Interpreter._from_other,

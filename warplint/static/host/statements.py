@@ -22,6 +22,7 @@ from warplint.static.host.values import (
     Mark,
     Module,
     Placeholder,
+    Pointer,
     Range,
     Scope,
     Tape,
@@ -281,7 +282,9 @@ class Statements(Expressions):
     def _assign_item(self, target: cst.Subscript, value: Any, source: Any) -> None:
         owner = self.evaluate(target.value)
         index = self._index(target)
-        if isinstance(owner, List):
+        if isinstance(owner, Pointer):
+            self.written_through(owner, target)
+        elif isinstance(owner, List):
             if isinstance(index, int) and -len(owner.items) <= index < len(owner.items):
                 position = index % len(owner.items)
                 mark = self._mark(source, value, owner.items[position])
@@ -314,6 +317,9 @@ class Statements(Expressions):
         left = self.evaluate(node.target)
         right = self.evaluate(node.value)
         name = type(node.operator).__name__.removesuffix("Assign")
+        if isinstance(left, Pointer):  # in place: the name keeps its object
+            self.written_through(left, node)
+            return
         if isinstance(left, List) and name == "Add":
             items = self.iterate(right)
             self.touch(left.items)
@@ -452,12 +458,18 @@ class Statements(Expressions):
             return manager
         if isinstance(manager, Tape):
             current = next(
-                (r for r in reversed(self.recordings) if r.tape is manager and not r.backwards), None
+                (
+                    r
+                    for r in reversed(self.recordings)
+                    if r.tape is manager and not r.backwards and not r.closed
+                ),
+                None,
             )
             if current is None:
                 current = Recording(manager, self.site(node), call_path=self.call_path())
                 self.recordings.append(current)
             self.active = [*self.active, current]
+            self.waiting = [r for r in self.waiting if r is not current]
             return manager
         if isinstance(manager, Instance) and isinstance(manager.cls, Class):
             method = manager.cls.lookup("__enter__")
@@ -470,7 +482,10 @@ class Statements(Expressions):
         if isinstance(manager, Placeholder):
             manager = manager.children.get("<tape>")
         if isinstance(manager, Tape):
+            left = [r for r in self.active if r.tape is manager]
             self.active = [r for r in self.active if r.tape is not manager]
+            for recording in left:
+                self.wait(recording)
         elif isinstance(manager, Instance) and isinstance(manager.cls, Class):
             method = manager.cls.lookup("__exit__")
             if isinstance(method, Function):

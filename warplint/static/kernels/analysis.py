@@ -9,7 +9,7 @@ every local value and commits them when the value is stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import libcst as cst
@@ -32,10 +32,12 @@ from warplint.static.kernels.summary import (
     AccessKind,
     Dimension,
     InPlaceMultiply,
+    InPlaceUpdate,
     KernelSummary,
     Need,
     Parameter,
     Site,
+    need_order,
 )
 
 __all__ = ["HostResolver", "analyze_kernel"]
@@ -79,6 +81,7 @@ def analyze_kernel(function: Function, host: HostResolver) -> KernelSummary:
         needs=frozenset(walk.needs),
         flows={path: frozenset(sources) for path, sources in walk.flows.items()},
         multiplies=tuple(walk.multiplies),
+        updates=walk.updates(),
         opaque=walk.opaque,
         backward=function.options.get("enable_backward") is not False,
     )
@@ -113,6 +116,20 @@ class _Frame:
         self.returns: list[Any] = []
 
 
+@dataclass(frozen=True)
+class _Moment:
+    """When and on which arms of the branches an access came first."""
+
+    number: int
+    arms: tuple[tuple[int, bool], ...]
+    text: str
+
+    def before(self, other: _Moment) -> bool:
+        """Whether one thread can come from here to ``other``."""
+        taken = dict(self.arms)
+        return self.number < other.number and all(taken.get(b, arm) == arm for b, arm in other.arms)
+
+
 class _Walk:
     def __init__(self, host: HostResolver) -> None:
         self.host = host
@@ -125,12 +142,17 @@ class _Walk:
         self.condition: frozenset[Access] = EMPTY
         self.steps = 0
         self.active_functions: list[Any] = []
+        self.moments: dict[Access, _Moment] = {}
+        self.arms: tuple[tuple[int, bool], ...] = ()
+        self.preserved: tuple[tuple[frozenset[Access], str], ...] = ()
+        self.harmless: set[tuple[Access, Access, str | None]] = set()
 
     # -- effects -------------------------------------------------------------------------------
 
     def read(self, ref: ArrayRef, dims: tuple[Dimension, ...], frame: _Frame, node: Any) -> Value:
         access = Access(ref.path, AccessKind.READ, dims, Site(frame.function.module.source, node))
         self.reads[access] = None
+        self.happened(access, node, frame)
         own = frozenset((access,))
         active = EMPTY if ref.element == "int" else own
         return Value(
@@ -138,7 +160,15 @@ class _Walk:
             active=active,
             needs=domain.given(ref.index_depends, frozenset((ref.path,))) if active else EMPTY,
             factors=frozenset(((access, EMPTY),)) if active else EMPTY,
+            kept=own,
         )
+
+    def happened(self, access: Access, place: Any, frame: _Frame) -> None:
+        """Remember when an access came first; ``place`` is the element as written, if it has a name."""
+        if access not in self.moments:
+            regular = all(d.terms is not None for d in access.dims)
+            text = "" if regular or place is None else frame.function.module.source.code(place)
+            self.moments[access] = _Moment(len(self.moments), self.arms, text)
 
     def write(
         self,
@@ -150,11 +180,15 @@ class _Walk:
         node: Any,
         *,
         component: bool = False,
+        place: Any = None,
     ) -> None:
         value = domain.under(value, self.condition)
         partial = component or bool(self.condition)
         access = Access(ref.path, kind, dims, Site(frame.function.module.source, node), partial)
         self.writes[access] = None
+        if not component:
+            self.happened(access, place, frame)
+            self._stays_the_same(access, value, frame)
         if ref.element == "int":
             return
         pending = value.needs | domain.given(ref.index_depends, value.active_paths)
@@ -177,6 +211,45 @@ class _Walk:
         if factors:
             site = Site(frame.function.module.source, node)
             self.multiplies[InPlaceMultiply(ref.path, factors, site)] = None
+
+    def _stays_the_same(self, access: Access, value: Value, frame: _Frame) -> None:
+        """Reads that this store does not spoil: computed again, they lead to the same result."""
+        if access.kind is not AccessKind.STORE:
+            return
+        for read in value.kept:
+            if read.path == access.path and read.dims == access.dims:
+                self.harmless.add((read, access, access.path))
+        stored = access.site.node.value if isinstance(access.site.node, cst.Assign) else None
+        for reads, bound in self.preserved:
+            if stored is None or frame.function.module.source.code(stored) != bound:
+                continue
+            for read in reads:
+                if read.path == access.path and read.dims == access.dims:
+                    self.harmless.add((read, access, None))
+
+    def updates(self) -> tuple[InPlaceUpdate, ...]:
+        """Needs whose element a later statement of this kernel overwrites."""
+        found = []
+        for write in self.writes:
+            moment = self.moments.get(write)
+            if moment is None:
+                continue
+            needs = [n for n in self.needs if self._spoils(write, moment, n)]
+            if needs:
+                needs.sort(key=lambda n: (self.moments[n.read].number, need_order(n)))
+                found.append(InPlaceUpdate(write.path, tuple(needs), write))
+        return tuple(found)
+
+    def _spoils(self, write: Access, moment: _Moment, need: Need) -> bool:
+        read = self.moments.get(need.read)
+        return (
+            read is not None
+            and need.read.path == write.path
+            and read.before(moment)
+            and _same_element(need.read, read, write, moment)
+            and (need.read, write, need.output) not in self.harmless
+            and (need.read, write, None) not in self.harmless
+        )
 
     # -- statements ----------------------------------------------------------------------------
 
@@ -209,6 +282,8 @@ class _Walk:
         if isinstance(node, cst.Assign):
             value = self.expression(node.value, frame)
             for target in node.targets:
+                if isinstance(target.target, cst.Name) and isinstance(value, Value):
+                    value = self.bounded(target.target.value, value, node.value, frame)
                 self.assign(target.target, value, frame, node)
         elif isinstance(node, cst.AnnAssign):
             if node.value is not None:
@@ -234,22 +309,39 @@ class _Walk:
                 return self.block(node.body, frame)
             return self.orelse(node, frame)
         test = self.value(node.test, frame).depends
-        saved, before = self.condition, dict(frame.names)
+        saved, before, arms = self.condition, dict(frame.names), self.arms
+        preserved = self.preserved
         self.condition = saved | test
+        self.arms = (*arms, (id(node), True))
+        self.preserved = (*preserved, *self.self_preserving(node.test, frame))
         stopped = self.block(node.body, frame)
         then_names, frame.names = frame.names, before
+        self.arms, self.preserved = (*arms, (id(node), False)), preserved
         other_stopped = self.orelse(node, frame)
-        self.condition = saved
+        self.condition, self.arms = saved, arms
         if stopped and other_stopped:
             return True
         if stopped or other_stopped:
             # The rest of the body runs only where the other branch was taken.
             self.condition = saved | test
+            self.arms = (*arms, (id(node), other_stopped))
             if other_stopped:
                 frame.names = then_names
             return False
         frame.names = self.merge(then_names, frame.names, test)
         return False
+
+    def self_preserving(self, test: Any, frame: _Frame) -> list[tuple[frozenset[Access], str]]:
+        """Reads a test compares, and with what: ``a[i] >= c`` still holds once ``a[i]`` is ``c``."""
+        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+            return []
+        operator, right = test.comparisons[0].operator, test.comparisons[0].comparator
+        if not isinstance(operator, (cst.GreaterThanEqual, cst.LessThanEqual, cst.Equal)):
+            return []
+        code = frame.function.module.source.code
+        sides = ((test.left, right), (right, test.left))
+        found = [(self.value(one, frame).kept, code(other)) for one, other in sides]
+        return [(reads, bound) for reads, bound in found if reads]
 
     def orelse(self, node: cst.If, frame: _Frame) -> bool:
         if isinstance(node.orelse, cst.If):
@@ -269,7 +361,7 @@ class _Walk:
         return merged
 
     def loop(self, node: Any, bound: frozenset[Access], frame: _Frame, index: Value | None) -> None:
-        saved = self.condition
+        saved, arms = self.condition, self.arms
         self.condition = saved | bound
         before = dict(frame.names)
         for _ in range(2):  # the second turn sees what the first one carried over
@@ -278,7 +370,7 @@ class _Walk:
             self.block(node.body, frame)
             frame.names = self.merge(frame.names, before, bound)
             before = dict(frame.names)
-        self.condition = saved
+        self.condition, self.arms = saved, arms
 
     def static_test(self, node: Any, frame: _Frame) -> bool | None:
         """The truth of a test that is decided when the kernel is built, else None."""
@@ -312,7 +404,7 @@ class _Walk:
         place = self.place(target, frame)
         if place is not None:
             ref, dims, component = place
-            self.write(kind, ref, dims, value, frame, node, component=component)
+            self.write(kind, ref, dims, value, frame, node, component=component, place=target)
             return
         # A component of a local: the local now depends on the new part as well.
         root = target
@@ -360,6 +452,16 @@ class _Walk:
             return self.expression(node, frame)
         return None
 
+    def bounded(self, name: str, value: Value, node: Any, frame: _Frame) -> Value:
+        """``if v >= c: v = c``: stored where v was read, the result leads to itself again."""
+        old = frame.names.get(name)
+        if not isinstance(old, Value) or not old.kept:
+            return value
+        text = frame.function.module.source.code(node)
+        if any(old.kept <= reads and text == bound for reads, bound in self.preserved):
+            return replace(value, kept=old.kept)
+        return value
+
     def augmented(self, node: cst.AugAssign, frame: _Frame) -> None:
         value = self.value(node.value, frame)
         operator = _OPERATORS.get(type(node.operator).__name__.removesuffix("Assign"), "?")
@@ -367,11 +469,11 @@ class _Walk:
         if place is not None:
             ref, dims, component = place
             if operator in "+-":
-                self.write(AccessKind.ACCUMULATE, ref, dims, value, frame, node, component=component)
-                return
-            old = self.read(ref, dims, frame, node)
-            result = self.binary(operator, old, value)
-            self.write(AccessKind.STORE, ref, dims, result, frame, node, component=component)
+                kind, result = AccessKind.ACCUMULATE, value
+            else:
+                kind = AccessKind.STORE
+                result = self.binary(operator, self.read(ref, dims, frame, node), value)
+            self.write(kind, ref, dims, result, frame, node, component=component, place=node.target)
             return
         old = self.value(node.target, frame)
         self.assign(node.target, self.binary(operator, old, value), frame, node)
@@ -427,7 +529,7 @@ class _Walk:
         if isinstance(owner, HostValue):
             return self.outside(node, frame)
         if isinstance(owner, Value):
-            return replace(owner, index=None, factors=EMPTY)
+            return replace(owner, index=None, factors=EMPTY, kept=EMPTY)
         return CONSTANT
 
     def subscript(self, node: cst.Subscript, frame: _Frame) -> Any:
@@ -453,7 +555,7 @@ class _Walk:
                 # ``x.shape[0]``: a launch constant of its own
                 key = "".join(str(d.terms) for d in dims)
                 return replace(owner, index=domain.symbol(f"{owner.index}[{key}]"))
-            component = replace(owner, index=None, factors=EMPTY)
+            component = replace(owner, index=None, factors=EMPTY, kept=EMPTY)
             return domain.under(component, depends)
         return CONSTANT
 
@@ -500,7 +602,7 @@ class _Walk:
         operand = self.value(node.expression, frame)
         if isinstance(node.operator, cst.Minus):
             negated = domain.combine("-", Value(index=()), operand)
-            return replace(operand, index=negated)
+            return replace(operand, index=negated, kept=EMPTY)
         if isinstance(node.operator, cst.Plus):
             return operand
         return domain.inactive(operand)
@@ -516,8 +618,19 @@ class _Walk:
         test = self.value(node.test, frame)
         left, right = self.expression(node.body, frame), self.expression(node.orelse, frame)
         if isinstance(left, Value) and isinstance(right, Value):
-            return domain.join(left, right, test.depends)
+            return self.chosen(left, right, test, node.test, (node.body, node.orelse), frame)
         return left
+
+    def chosen(
+        self, left: Value, right: Value, test: Value, condition: Any, nodes: tuple[Any, Any], frame: _Frame
+    ) -> Value:
+        """Either of two values; ``c if a[i] >= c else a[i]`` is a limit like ``min(a[i], c)``."""
+        result = domain.join(left, right, test.depends)
+        code = frame.function.module.source.code
+        for reads, bound in self.self_preserving(condition, frame):
+            if code(nodes[0]) == bound and right.kept:
+                result = replace(result, kept=right.kept | reads)
+        return result
 
     def tuple(self, node: Any, frame: _Frame) -> Any:
         return TupleValue(tuple(self.expression(e.value, frame) for e in node.elements))
@@ -574,8 +687,15 @@ class _Walk:
             result = domain.product(values[0], values[1])
             return domain.linear(result, values[2]) if len(values) > 2 else result
         if name in ("where", "select") and len(values) == 3:
-            return domain.join(values[1], values[2], values[0].depends)
-        return domain.nonlinear(*values) if values else CONSTANT
+            if name == "select" or len(node.args) != 3:
+                return domain.join(values[1], values[2], values[0].depends)
+            test, *nodes = (a.value for a in node.args)
+            return self.chosen(values[1], values[2], values[0], test, (nodes[0], nodes[1]), frame)
+        result = domain.nonlinear(*values) if values else CONSTANT
+        if name in ("min", "max") and len(values) == 2:
+            # The adjoint of a tie goes to the second operand, which is right for a limit.
+            result = replace(result, kept=values[0].kept)
+        return result
 
     def atomic(self, name: str, ref: ArrayRef, arguments: list[Any], node: cst.Call, frame: _Frame) -> Any:
         tile = name.startswith("tile")
@@ -630,13 +750,13 @@ class _Walk:
         for parameter in parameters:
             if parameter.name.value not in inner.names:
                 inner.names[parameter.name.value] = CONSTANT
-        saved = self.condition
+        saved, arms = self.condition, self.arms
         self.active_functions.append(function.node)
         try:
             self.block(function.node.body, inner)
         finally:
             self.active_functions.pop()
-            self.condition = saved
+            self.condition, self.arms = saved, arms
         return self.returned(inner)
 
     def returned(self, frame: _Frame) -> Any:
@@ -673,6 +793,13 @@ def _value(entry: Any) -> Value:
         values = [_value(v) for v in entry.fields.values()]
         return domain.linear(*values) if values else CONSTANT
     return CONSTANT
+
+
+def _same_element(read: Access, first: _Moment, write: Access, second: _Moment) -> bool:
+    """Whether a read and a write of one thread certainly meet."""
+    if not read.dims or read.dims != write.dims:
+        return False
+    return all(d.terms is not None for d in read.dims) or (first.text == second.text != "")
 
 
 def _dotted(node: Any) -> str:

@@ -34,6 +34,9 @@ class Value:
     """The value as a polynomial of thread indices and launch arguments, if it is one."""
     factors: frozenset[tuple[Access, frozenset[str]]] = EMPTY
     """Reads this value is a plain multiple of, with the active paths of the other factors."""
+    kept: frozenset[Access] = EMPTY
+    """Reads that give the same result again once this value is stored in their place: the read
+    itself, and ``min(a[i], c)``, which stays what it is."""
 
     @property
     def active_paths(self) -> frozenset[str]:
@@ -134,7 +137,7 @@ def given(needs: frozenset[Access], paths: frozenset[str]) -> frozenset[Pending]
 def linear(*values: Value) -> Value:
     """A result whose adjoint passes on to every operand without using values."""
     if len(values) == 1:
-        return replace(values[0], index=None)
+        return replace(values[0], index=None, kept=EMPTY)
     return Value(
         depends=frozenset().union(*(v.depends for v in values)),
         active=frozenset().union(*(v.active for v in values)),
@@ -192,5 +195,6 @@ def join(left: Value, right: Value, condition: frozenset[Access]) -> Value:
         left.needs | right.needs,
         left.index if left.index == right.index else None,
         left.factors | right.factors,
+        left.kept & right.kept,
     )
     return under(merged, condition)

@@ -147,6 +147,15 @@ class InPlaceMultiply:
 
 
 @dataclass(frozen=True)
+class InPlaceUpdate:
+    """A write over an element whose old value the adjoint of the same kernel uses."""
+
+    path: str
+    needs: tuple[Need, ...]
+    write: Access
+
+
+@dataclass(frozen=True)
 class Parameter:
     """A parameter of the kernel. ``kind`` is array, struct, scalar or unknown."""
 
@@ -170,6 +179,8 @@ class KernelSummary:
     flows: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """For each written path the paths through which a derivative reaches it."""
     multiplies: tuple[InPlaceMultiply, ...] = ()
+    updates: tuple[InPlaceUpdate, ...] = ()
+    """In-place updates that the adjoint sees, in the order of the body."""
     opaque: bool = False
     """Parts of the body could not be understood (native code, unknown calls on arrays)."""
     backward: bool = True
@@ -197,10 +208,10 @@ class KernelSummary:
     @cached_property
     def ordered_needs(self) -> tuple[Need, ...]:
         """The needs in an order that does not depend on hashing."""
-        return tuple(sorted(self.needs, key=_need_order))
+        return tuple(sorted(self.needs, key=need_order))
 
 
-def _need_order(need: Need) -> tuple[Any, ...]:
+def need_order(need: Need) -> tuple[Any, ...]:
     return (need.read.path, need.output, sorted(need.given), str([d.terms for d in need.read.dims]))
 
 

@@ -1,0 +1,46 @@
+"""WL106 write-before-backward: a value changes beside the tape before its backward pass has run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from warplint.checks.aliasing import changed_off_tape
+from warplint.checks.base import Claims, check, group_sites, hazard_finding, location, spelled
+from warplint.model import Finding
+
+if TYPE_CHECKING:
+    from warplint.static.graph import Hazard, ScopeGraph
+
+RULE = "WL106"
+_HELP = "move it behind backward(), or let it write to an array that the tape does not use"
+
+
+@check(RULE, order=60)
+def write_before_backward(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
+    """Needed values that the tape's own operations leave alone, but something else does not."""
+    hazards = [h for h in graph.hazards if changed_off_tape(h) and not claims.taken(h.buffer, RULE)]
+    for hazard in hazards:
+        claims.take(hazard.buffer, RULE)
+        if not claims.first(RULE, hazard.writer.site):
+            continue
+        name = spelled(hazard.buffer, hazard.read)
+        line = location(hazard.reader.site).line
+        message = (
+            f"`{name}` is {_action(hazard)} between recording and backward(), while the backward pass of "
+            f"`{hazard.reader.label}` (line {line}) still needs its value"
+        )
+        sites = group_sites(hazards, hazard)
+        if hazard.writer.kind == "view":
+            # No hook sees such a write; a run notices it when the backward pass begins.
+            sites += [b.site for b in graph.recording.backwards]
+        yield hazard_finding(graph, RULE, hazard, hazard.writer.site, message, _HELP, sites)
+
+
+def _action(hazard: Hazard) -> str:
+    writer = hazard.writer
+    if writer.kind == "view":
+        return "changed through a view of its memory"
+    if writer.other_tape:
+        return f"overwritten by `{writer.label}` on another tape"
+    return f"overwritten by `{writer.label}`, which this tape does not record,"
