@@ -8,6 +8,7 @@ brings the difference within noise while putting it back alone brings it back.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,10 @@ from warplint.model import (
 from warplint.probe.classify import Named, describe
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.signature import signature
+
+_DETACHED = re.compile(
+    r"detach|stop[_ -]?grad|truncat|tbptt|semi[_ -]?gradient|straight[_ -]?through", re.IGNORECASE
+)
 
 UNMEASURED_RULES = ("quantised", "chaotic", "staircase", "noise", "kink", "uncertain", "not finite")
 """Words of an inconclusive reason that speak of the objective rather than of the program."""
@@ -81,6 +86,9 @@ class _Judge:
             return self.finish(ProgramStatus.INCONCLUSIVE, facts.nothing)
         parameters = _by_parameter(facts.episodes)
         wrong = [rows for rows in parameters if _is_wrong(rows)]
+        if wrong and all(self.meant(rows) for rows in wrong):
+            self.verified(parameters)
+            return self.finish(ProgramStatus.VERIFIED, None)
         if wrong:
             self.wrong(wrong)
             return self.finish(ProgramStatus.WRONG, None)
@@ -131,7 +139,9 @@ class _Judge:
             "WL902",
             f"the gradient of {names} is right: autodiff agrees with finite differences "
             f"at iteration{'s' if len(iterations) > 1 else ''} {' and '.join(map(str, iterations))}"
-            + self.seeds_taken_as_given(parameters),
+            + self.seeds_taken_as_given(parameters)
+            + self.held_constant(parameters)
+            + self.not_measured(parameters),
             None,
             location=self.backward(parameters[0]),
             evidence=self.evidence(
@@ -146,6 +156,42 @@ class _Judge:
         if all(r["objective_kind"] == "loss" for rows in parameters for r in rows):
             return ""
         return "; the seeds of the backward pass were taken as given"
+
+    def held_constant(self, parameters: list[list[dict[str, Any]]]) -> str:
+        places = [place for rows in parameters for row in rows for place in row["constant"]]
+        if not places:
+            return ""
+        return f"; {self.constants(places)} held constant, as the code says"
+
+    def not_measured(self, parameters: list[list[dict[str, Any]]]) -> str:
+        """Iterations that were tried and could not be measured: the verdict does not cover them."""
+        found = {
+            row["iteration"]: row["outcome"].removeprefix("inconclusive: ")
+            for rows in parameters
+            for row in rows
+            if row["outcome"].startswith("inconclusive")
+        }
+        return "".join(f"; iteration {n} could not be measured ({why})" for n, why in sorted(found.items()))
+
+    def meant(self, rows: list[dict[str, Any]]) -> bool:
+        """Whether all of the difference flows through host copies that the code calls detached."""
+        wrong = [r for r in rows if r["outcome"] == "differs"]
+        return all(r["constant"] and all(self.says_detached(p) for p in r["constant"]) for r in wrong)
+
+    def says_detached(self, place: list[Any]) -> bool:
+        """Whether the lines above a host copy (a comment, a function's name) say it is on purpose."""
+        file, line = self.paths.absolute(self.paths.display(str(place[0]))), int(place[1])
+        try:
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return False
+        return any(_DETACHED.search(text) for text in lines[max(0, line - 6) : line])
+
+    def constants(self, places: list[list[Any]]) -> str:
+        named = dict.fromkeys(
+            f"`{name}` ({self.paths.display(str(file))}:{line})" for file, line, name in places
+        )
+        return " and ".join(named) + (" are" if len(named) > 1 else " is")
 
     def wrong(self, parameters: list[list[dict[str, Any]]]) -> None:
         explained = False
@@ -233,12 +279,11 @@ class _Judge:
         )
         size = f"by up to {worst:.2g} relative" if math.isfinite(worst) else "and is not finite"
         text = f"the gradient of `{rows[0]['parameter']}` differs from finite differences {size}"
-        if (
-            attribution is not None
-            and attribution["after"] is not None
-            and (attribution["after"] < 0.5 * attribution["before"])
-        ):
-            text += "; putting overwritten values back explains only part of it"
+        places = [place for row in rows for place in row["constant"]]
+        if places:
+            text += f"; {self.constants(places)} computed from it and copied through the host off the tape"
+        elif attribution is not None and (attribution["after"] or math.inf) < 0.5 * attribution["before"]:
+            text += "; taking the known causes away explains only part of it"
         result = Result(
             rule="WL901",
             name="gradient-mismatch",

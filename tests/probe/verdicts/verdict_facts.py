@@ -46,6 +46,7 @@ def episode(iteration: int, *checks: dict[str, Any], **changes: Any) -> dict[str
         "finite": True,
         "zero": False,
         "stale_view": False,
+        "constant": [],
         "checks": list(checks),
         "replay": {},
     }

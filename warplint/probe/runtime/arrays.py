@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from warp._src import context
 from warp._src import types as wptypes
 
 FLOAT_KINDS = ("f",)
@@ -107,12 +108,12 @@ def note_adjoints(gradients: Iterable[Any]) -> None:
     """After a backward pass: what the gradients hold now was computed, not given as a seed."""
     for gradient in gradients:
         if is_array(gradient) and gradient.ptr:
-            gradient._warplint_computed = hash(content(gradient))
+            gradient._warplint_computed = (resets(gradient), hash(content(gradient)))
 
 
 def given_by_user(gradient: Any) -> bool:
     """Whether a gradient's content is not what the last backward pass left there."""
-    return getattr(gradient, "_warplint_computed", None) != hash(content(gradient))
+    return getattr(gradient, "_warplint_computed", None) != (resets(gradient), hash(content(gradient)))
 
 
 def walk(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -169,6 +170,18 @@ def values(array: Any) -> Any:
 
 def content(array: Any) -> bytes:
     return memory(array).tobytes()
+
+
+def put(array: Any, data: bytes) -> None:
+    """Overwrites the array's content with bytes taken from :func:`content`."""
+    view = memory(array)
+    if view.nbytes == len(data):
+        view[...] = np.frombuffer(data, dtype=view.dtype).reshape(view.shape)
+
+
+def recording() -> bool:
+    """Whether a tape is recording now."""
+    return context.runtime is not None and context.runtime.tape is not None
 
 
 def is_float(array: Any) -> bool:

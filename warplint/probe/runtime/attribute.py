@@ -308,6 +308,10 @@ class Attributor:
                 # However noisy: a removal that leaves much of the difference explains nothing.
                 allowed = min(allowed, 0.25 * abs(check.ad - check.fd))
             difference = abs(ad - check.fd)
+            if check.one_sided is not None:
+                # At a kink every slope between the one-sided ones is a valid derivative.
+                low, high = min(check.one_sided), max(check.one_sided)
+                difference = min(difference, max(low - ad, ad - high, 0.0))
             error = judge.relative_error(ad, check.fd, check.uncertainty)
             if check.fd == 0.0 and ad == 0.0:
                 error = 0.0

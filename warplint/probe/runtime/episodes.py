@@ -11,6 +11,7 @@ from . import arrays
 from .forks import Reporter
 from .hooks import Event, Observer
 from .scout import Episode, adopt_manual_gradients, manual_seeds, note_chain
+from .sites import Sites
 
 
 def objective_of(event: Event, baseline: dict[int, Any] | None, chain: set[int]) -> float | None:
@@ -82,16 +83,91 @@ def _seedable(event: Event) -> dict[int, Any]:
     return found
 
 
+class HostCopies:
+    """Contents that came from the host while no tape was recording, by birth or event name.
+
+    Held at their unperturbed values, they make a finite difference that treats them as
+    constants: what a deliberately detached target or window start is.
+    """
+
+    def __init__(self) -> None:
+        self.births: dict[tuple, bytes] = {}
+        self.events: dict[tuple, bytes] = {}
+        self.changed: set[tuple] = set()
+        """Births and events whose content depends on the parameter."""
+
+    def note_birth(self, array: Any) -> None:
+        if self._from_host(array):
+            self.births[array._warplint_birth.serial] = arrays.content(array)
+
+    def note(self, event: Event) -> None:
+        if self._written_from_host(event):
+            self.events[event.name] = arrays.content(event.target)
+
+    def hold_birth(self, array: Any) -> None:
+        serial = array._warplint_birth.serial
+        data = self.births.get(serial)
+        if data is not None and self._from_host(array) and arrays.content(array) != data:
+            self.changed.add(serial)
+            arrays.put(array, data)
+
+    def hold(self, event: Event) -> None:
+        data = self.events.get(event.name)
+        if data is not None and self._written_from_host(event) and arrays.content(event.target) != data:
+            self.changed.add(event.name)
+            arrays.put(event.target, data)
+
+    def __bool__(self) -> bool:
+        return bool(self.births or self.events)
+
+    def places(self, sites: Sites) -> list[tuple[str, int, str]]:
+        """Where the copies were made: (file, line, the name they were given)."""
+        found = {}
+        for serial in self.births:
+            stack = serial[0][0]
+            if stack and serial in self.changed:
+                found[stack[0][:2]] = sites.label(stack) or "an array"
+        for name in self.events:
+            if name in self.changed:
+                found[name[:2]] = "an array"
+        return [(file, line, name) for (file, line), name in sorted(found.items())]
+
+    @staticmethod
+    def _from_host(array: Any) -> bool:
+        return (
+            getattr(array, "_warplint_from_host", False)
+            and not arrays.recording()
+            and bool(array.ptr)
+            and arrays.is_float(array)
+        )
+
+    @staticmethod
+    def _written_from_host(event: Event) -> bool:
+        return (
+            event.kind == "assign"
+            and event.source is None
+            and event.tape is None
+            and arrays.is_float(event.target)
+            and arrays.gradient_owner(event.target) is None
+        )
+
+
 class ObjectiveChild(Observer):
-    """Runs on to the episode's last backward call, reports the objective, and leaves."""
+    """Runs on to the episode's last backward call that counts, reports the objective, and leaves."""
 
     def __init__(
-        self, episode: Episode, reporter: Reporter, seeds: list[dict[int, Any]], needed: int
+        self,
+        episode: Episode,
+        reporter: Reporter,
+        seeds: list[dict[int, Any]],
+        included: list[bool],
+        held: HostCopies | None = None,
     ) -> None:
         self.episode = episode
         self.reporter = reporter
         self.seeds = seeds
-        self.needed = needed
+        self.included = included
+        self.held = held
         self.values: list[float] = []
         self.chain: set[int] = set()
 
@@ -106,14 +182,24 @@ class ObjectiveChild(Observer):
             value = objective_of(event, baseline, self.chain)
             if value is not None:
                 self.values.append(value)
-                if len(self.values) >= self.needed:
-                    self.reporter.leave({"objective": float(np.sum(self.values)), "complete": True})
+                if len(self.values) == len(self.included):
+                    terms = [v for v, counts in zip(self.values, self.included) if counts]
+                    changed = self.held.changed if self.held is not None else set()
+                    self.reporter.leave(
+                        {"objective": float(np.sum(terms)), "complete": True, "changed": changed}
+                    )
         elif event.name == self.episode.next_start:
             self.finished(None)
 
     def after(self, event: Event) -> None:
         if event.kind == "adjoint":
             note_chain(event, self.chain)
+        if self.held is not None:
+            self.held.hold(event)
+
+    def born(self, array: Any) -> None:
+        if self.held is not None:
+            self.held.hold_birth(array)
 
     def finished(self, error: BaseException | None) -> None:
         text = f"{type(error).__name__}: {error}" if error is not None else None
@@ -148,6 +234,11 @@ class GradientChild(Observer):
         self.reads: list[tuple[int, int, Any]] = []
         self.objectives: list[float] = []
         self.seeds: list[dict[int, Any]] = []
+        self.epochs: list[int | None] = []
+        """Resets of the parameter's gradient as each backward call ended; None: not known."""
+        self.continued = False
+        """Whether the program went on with the parameter after its gradient was read."""
+        self.copied = HostCopies()
         self.terms = 0
         """Losses and seeds that make up the objective."""
         self.resolution = 0.0
@@ -162,6 +253,9 @@ class GradientChild(Observer):
 
     def before(self, event: Event) -> None:
         if event.name == self.episode.next_start and self.reads:
+            self.leave(True)
+        if self.until_next and self.episode.next_start is None and self.reads and self.goes_on(event):
+            self.continued = True
             self.leave(True)
         if event.kind == "launch":
             self.chain.clear()
@@ -195,9 +289,24 @@ class GradientChild(Observer):
                 self.leave(True)
             self.read_too_early = True  # go on to the backward call that should have come first
 
+    def goes_on(self, event: Event) -> bool:
+        """Whether the event uses or changes the parameter again, off the tape or in a new pass."""
+        if event.kind == "backward":
+            return True
+        return event.kind in ("assign", "copy", "launch") and any(
+            arrays.root(a) is self.parameter for a in touched(event)
+        )
+
+    def born(self, array: Any) -> None:
+        self.copied.note_birth(array)
+
     def after(self, event: Event) -> None:
+        self.copied.note(event)
         if event.kind == "adjoint":
             note_chain(event, self.chain)
+        if event.kind in ("backward", "adjoint") and len(self.epochs) < len(self.objectives):
+            known = event.kind == "backward" and self.parameter.grad is not None
+            self.epochs.append(arrays.resets(self.parameter.grad) if known else None)
         if self.unseen_use and event.name == self.last_read and self.parameter.grad is not None:
             self.collect(self.parameter.grad)
             if not self.until_next:
@@ -225,7 +334,10 @@ class GradientChild(Observer):
         total: Any = None
         current: Any = None
         last = (-1, -1)
+        self.counted: list[tuple[int, int]] = []
         for backwards, resets, value in self.reads:
+            if current is None or backwards != last[0]:
+                self.counted.append((backwards, resets))
             if current is not None and backwards == last[0]:
                 if not np.any(value):
                     current = value
@@ -238,14 +350,38 @@ class GradientChild(Observer):
             return None
         return current if total is None else total + current
 
+    def included(self) -> list[bool]:
+        """Which backward calls are terms of what the consumed gradient is the gradient of.
+
+        A call whose contribution was zeroed before any read is none; nor is one after the last
+        read that counts. (``consumed`` must have been called.)
+        """
+        found = []
+        for index in range(len(self.objectives)):
+            epoch = self.epochs[index] if index < len(self.epochs) else None
+            found.append(
+                any(epoch in (None, resets) and index < backwards for backwards, resets in self.counted)
+            )
+        if not any(found):
+            return [True] * len(found)
+        while not found[-1]:
+            found.pop()
+        return found
+
     def finished(self, error: BaseException | None) -> None:
+        if self.until_next and self.gradient is not None:
+            self.late = arrays.values(arrays.root(self.gradient))
         self.leave(False, f"{type(error).__name__}: {error}" if error is not None else None)
 
     def leave(self, complete: bool, error: str | None = None) -> None:
         following = self.next_parameter() if self.next_parameter is not None else None
+        gradient = self.consumed()
         self.reporter.leave(
             {
-                "gradient": self.consumed(),
+                "gradient": gradient,
+                "included": self.included(),
+                "continued": self.continued,
+                "copied": self.copied,
                 "late": self.late,
                 "next": arrays.content(following) if following is not None else None,
                 "objectives": self.objectives,

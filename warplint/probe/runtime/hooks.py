@@ -143,6 +143,8 @@ def _hook_births(stream: Stream) -> None:
         initialise(self, *args, **kwargs)
         if self.device is None or stream.allocating:  # an annotation; a gradient of another array
             return
+        if kwargs.get("data") is not None or (args and args[0] is not None):
+            self._warplint_from_host = True
         if kwargs.get("ptr") is not None:
             self._warplint_alias = True  # memory of another owner, until a view base is set
         record = stream.births.add(self, sites.stack(2))

@@ -41,6 +41,11 @@ INERT = 0.01
 ASSUMED_NOISE = 8.0
 """Noise to begin with, in units of the objective's last digit, until it is worth measuring."""
 
+WIDENING = 30.0
+"""Factor by which the noise estimate's spacing grows when its values do not change."""
+WIDENINGS = 2
+"""How often it grows at most: an inert parameter never changes them."""
+
 LADDER = tuple(10.0 ** (-k / 2.0) for k in range(-4, 15))
 """Step sizes relative to the parameter's scale, largest first: 100, 32, 10 … 1e-7."""
 FIRST = 8
@@ -131,13 +136,20 @@ def noise_level(values: list[float]) -> float:
 
 
 def measure_noise(line: Line, spacing: float) -> float:
-    """Noise of the objective near the base point, at least its rounding error."""
-    points = [line.value(i * spacing) for i in (-3, -2, -1, 0, 1, 2, 3)]
-    level = noise_level(points)
+    """Noise of the objective near the base point, at least its rounding error.
+
+    Where most of the values are equal the spacing is below what the program's own numbers
+    resolve (a small displacement of something far from the origin), and the difference table
+    sees no noise because it sees nothing: it is widened, as Moré & Wild advise.
+    """
     rounding = abs(line.base) * line.resolution / math.sqrt(12.0)
-    if not math.isfinite(level):
-        return rounding
-    return max(level, rounding)
+    for _ in range(WIDENINGS + 1):
+        points = [line.value(i * spacing) for i in (-3, -2, -1, 0, 1, 2, 3)]
+        level = noise_level(points)
+        if np.count_nonzero(np.diff(points)) >= 4:
+            break
+        spacing *= WIDENING
+    return max(level, rounding) if math.isfinite(level) else rounding
 
 
 class Noise:

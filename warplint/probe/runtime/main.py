@@ -56,7 +56,7 @@ def _plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    import bootstrap
+    import bootstrap  # type: ignore[import-not-found]  # a sibling, found by path
 
     bootstrap.load("main").main(sys.argv[1])
     os._exit(0)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
+import traceback
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from . import arrays, judge
-from .episodes import GradientChild, ObjectiveChild
+from .episodes import GradientChild, HostCopies, ObjectiveChild
 from .forks import BecomeChild, ChildFailure, Reporter, fork
 from .hooks import Event, Observer, Stream
 from .scout import Episode
@@ -20,7 +22,7 @@ SMALLEST_SCALE = 1.0e-12
 """Below this a parameter counts as zero."""
 DOUBT = 3.0
 """A difference must exceed this multiple of what autodiff itself changes by around the point."""
-SPACING = 1.0e-6
+SPACING = 1.0e-5
 """Spacing of the noise estimate's evaluations, relative to the parameter's scale."""
 FEWEST_PASSES = 12
 """Passes below which nothing can be judged."""
@@ -57,6 +59,8 @@ class Measured:
     scale: float = 1.0
     problem: str | None = None
     stale_view: bool = False
+    constant: list[tuple[str, int, str]] = field(default_factory=list)
+    """Host copies (file, line, name) that the gradient treats as constants, if that explains it."""
     adjoint_noise: float = 0.0
     child_seconds: float = 0.0
 
@@ -154,9 +158,7 @@ class Trunk(Observer):
             try:
                 self.results.append(self.measure(episode, iteration, brief))
             except BecomeChild as child:
-                observer = self.make_child(child.reporter)
-                self.stream.observer = observer
-                observer.before(event)
+                self.become(child.reporter, event)
                 return
             self.progress(len(self.results), len(self.results) + len(self.targets))
         if not self.targets:
@@ -167,13 +169,25 @@ class Trunk(Observer):
 
     # -- children ------------------------------------------------------------------------
 
-    def make_child(self, reporter: Reporter) -> Observer:
-        make = self._make
-        return make(reporter)
+    def become(self, reporter: Reporter, event: Event) -> None:
+        """In a fresh child: go on from ``event`` as what was asked for, or say why not.
+
+        Nothing may escape from here: it would end up in the user's program, and its end would be
+        reported on the trunk's own pipe.
+        """
+        try:
+            observer = self._make(reporter)
+            self.stream.observer = observer
+            observer.before(event)
+        except Exception as error:
+            reporter.leave({"failed": f"{type(error).__name__}: {error}"})
 
     def spawn(self, make: Any, deadline: float) -> Any:
         self._make = make
-        return fork(deadline)
+        report = fork(deadline)
+        if "failed" in report:
+            raise RuntimeError(report["failed"])
+        return report
 
     # -- one episode ---------------------------------------------------------------------
 
@@ -183,6 +197,11 @@ class Trunk(Observer):
             self._measure(result, brief)
         except Unmeasurable as reason:
             result.problem = str(reason)
+        except Exception as error:
+            # Inside the user's program an exception of ours would look like one of theirs.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{type(error).__name__}: {error} ({os.path.basename(place.filename)}:{place.lineno})"
+            result.problem = f"the probe itself failed: {text}"
         return result
 
     def _measure(self, result: Measured, brief: bool) -> None:
@@ -211,10 +230,11 @@ class Trunk(Observer):
             self.check_live_view(result, parameter, plain)
         gradient = result.gradient
 
-        needed = len(base["objectives"])
+        included = base["included"]
         seeds = base["seeds"]
-        objective = float(np.sum(base["objectives"]))
-        result.objective, result.backwards = objective, needed
+        terms = [v for v, counts in zip(base["objectives"], included) if counts]
+        objective = float(np.sum(terms))
+        result.objective, result.backwards = objective, len(terms)
         if not np.isfinite(objective):
             raise Unmeasurable(f"the objective is {objective} at this iteration")
         result.scale = scale = parameter_scale(start)
@@ -222,10 +242,10 @@ class Trunk(Observer):
         total = float(np.sum(np.abs(gradient[np.isfinite(gradient)])))
         reference = scale * total if total > 0.0 else None
 
-        def at(vector: Any, t: float) -> float:
+        def at(vector: Any, t: float, held: HostCopies | None = None) -> float:
             def make(reporter: Reporter) -> Observer:
                 memory[...] = (start + t * vector).astype(memory.dtype)
-                return ObjectiveChild(episode, reporter, seeds, needed)
+                return ObjectiveChild(episode, reporter, seeds, included, held)
 
             self.count(result)
             try:
@@ -237,6 +257,8 @@ class Trunk(Observer):
                     # Native threads of the program do not survive a fork; waiting on them is for ever.
                     raise Unmeasurable("a fork of the program hung (threads do not survive a fork)") from None
                 return float("nan")
+            if held is not None:
+                held.changed |= report.get("changed", set())
             return float(report["objective"])
 
         def line_along(direction: Direction) -> judge.Line:
@@ -285,6 +307,24 @@ class Trunk(Observer):
             if verdict.outcome == judge.DIFFERS and not result.stale_view and np.isfinite(verdict.ad):
                 verdict = self.doubt(result, parameter, start, direction, verdict)
             result.checks.append((direction.name, verdict))
+        if result.outcome == judge.DIFFERS and base["copied"] and not result.stale_view:
+            self.hold_host_copies(result, base["copied"], at)
+
+    def hold_host_copies(self, result: Measured, copied: HostCopies, at: Any) -> None:
+        """Does the gradient agree if what was copied through the host is held constant?
+
+        Then all of the difference flows through these copies: a path that is cut, by mistake or
+        on purpose (a detached target, the start of a truncated window).
+        """
+        for name, check in result.checks:
+            if check.outcome != judge.DIFFERS:
+                continue
+            vector, h = result.vectors[name], check.step
+            fd = (at(vector, h, copied) - at(vector, -h, copied)) / (2.0 * h)
+            allowed = check.uncertainty + judge.FLOOR * max(abs(check.ad), abs(fd))
+            if not abs(fd - check.ad) <= min(2.0 * allowed, 0.25 * abs(check.fd - check.ad)):
+                return
+        result.constant = copied.places(self.stream.sites)
 
     def check_budget(self, pass_seconds: float) -> None:
         """Says early that the time will not do, instead of running into the limit."""
@@ -372,8 +412,8 @@ class Trunk(Observer):
         return gradient
 
     def may_be_stale(self, episode: Episode) -> bool:
-        """Whether the gradient is read as a live view, and the next version can be seen."""
-        return episode.next_start is not None and any(r.kind == "view" for r in episode.reads)
+        """Whether the gradient is read as a live view."""
+        return any(r.kind == "view" for r in episode.reads)
 
     def following_run(self, result: Measured, parameter: Any, *, copies: bool = False) -> dict:
         """A run on to the parameter's next version; ``copies`` hands out copies, not views."""
@@ -392,7 +432,12 @@ class Trunk(Observer):
         version of the parameter, the program used the view after it had changed.
         """
         copied = self.following_run(result, parameter, copies=True)
-        if plain["next"] is None or copied["next"] is None or plain["next"] == copied["next"]:
+        if result.episode.next_start is None:
+            # An emptied gradient may also end the optimization at once.
+            same = plain["continued"] or not copied["continued"]
+        else:
+            same = plain["next"] is None or copied["next"] is None or plain["next"] == copied["next"]
+        if same:
             return
         late = plain["late"]
         if late is not None and late.size == result.gradient.size:

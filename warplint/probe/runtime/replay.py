@@ -99,7 +99,7 @@ def _tuples(value: Any) -> Any:
 if __name__ == "__main__":
     order = json.load(sys.stdin)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # no input for the program
-    import bootstrap
+    import bootstrap  # type: ignore[import-not-found]  # a sibling, found by path
 
     status = bootstrap.load("replay").replay(order)
     sys.stdout.flush()

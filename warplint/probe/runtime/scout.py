@@ -10,6 +10,7 @@ products) handed to the backward calls before that read.
 from __future__ import annotations
 
 import time
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ from . import arrays
 from .forks import Reporter
 from .hooks import Event, Observer, Stream
 
+MAX_USES = 2_000
 HASH_LIMIT = 1 << 26
 """Bytes above which an array's content is not compared for writes no hook sees."""
 
@@ -63,6 +65,10 @@ class Episode:
     next_start: tuple | None = None
     next_serial: tuple | None = None
     complete: bool = False
+    uses: list[tuple[tuple, int]] = field(default_factory=list)
+    """(name, number) of the events that read the version."""
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    """(number of a backward call, resets of the gradient when it had ended)."""
     written: bool = False
     """Whether a recorded launch wrote to the array during the episode."""
     shared: bool = False
@@ -120,6 +126,7 @@ class Scout(Observer):
         self.family_ordinals: dict[tuple, dict[int, int]] = {}
         self.completed: dict[tuple, int] = {}
         self.latest: dict[tuple, Episode] = {}
+        self.open: list[tuple[Any, Episode]] = []
 
     # -- bookkeeping ---------------------------------------------------------------------
 
@@ -134,6 +141,13 @@ class Scout(Observer):
         if base.size * arrays.element_size(base) > HASH_LIMIT:
             return None
         return hash(arrays.content(base))
+
+    def use(self, base: Any, event: Event) -> None:
+        """``event`` reads ``base``."""
+        self.begin_if_new(base, event)
+        episode = self.tracked(base).episode
+        if episode is not None and len(episode.uses) < MAX_USES:
+            episode.uses.append((event.name, self.stream.total))
 
     def begin_if_new(self, base: Any, event: Event) -> None:
         """Starts an episode if ``base`` was changed off the tape since it was last read."""
@@ -165,6 +179,8 @@ class Scout(Observer):
             dtype=birth.dtype,
         )
         state.episode = episode
+        self.open = [(ref, e) for ref, e in self.open if e is not previous]
+        self.open.append((weakref.ref(base), episode))
         if previous is not None:
             self.finish(previous, episode)
         earlier = self.latest.get(birth.family)
@@ -179,6 +195,7 @@ class Scout(Observer):
             self.assume_read(episode)
         if not episode.reads or episode.complete:
             return
+        self.skip_unread_passes(episode)
         if not episode.backwards:  # the gradient was read before the backward call
             episode.backwards = [b for b in self.backwards if b.total >= episode.start_total]
         if following is not None:
@@ -186,6 +203,20 @@ class Scout(Observer):
             episode.next_serial = following.serial
             episode.complete = True
             self.completed[episode.family] = self.completed.get(episode.family, 0) + 1
+
+    def skip_unread_passes(self, episode: Episode) -> None:
+        """Lets the episode begin after backward calls whose gradient was zeroed unread.
+
+        They belong to someone else's objective (two players that take turns); what that other
+        update makes of the parameter is no part of this gradient.
+        """
+        read = {r.reset for r in episode.reads}
+        terms = [total for total, resets in episode.epochs if resets in read]
+        skipped = [total for total, _ in episode.epochs if terms and total < terms[0]]
+        later = [(name, total) for name, total in episode.uses if skipped and total > skipped[-1]]
+        if later and later[0][1] < terms[0]:
+            episode.start, episode.start_total = later[0]
+            episode.backwards = [b for b in episode.backwards if b.total >= episode.start_total]
 
     def assume_read(self, episode: Episode) -> None:
         """Another library shares the gradient's memory: it is taken to use it after the last
@@ -262,7 +293,7 @@ class Scout(Observer):
                 continue
             if id(base) in owned and not event.recorded:
                 continue  # parameter and gradient together, off the tape: the update itself
-            self.begin_if_new(base, event)
+            self.use(base, event)
         for gradient in gradients:
             self.note_read(gradient, event, "launch")
         event.details["digests"] = {id(b): self.digest(b) for b in self.float_roots(event)}
@@ -296,12 +327,11 @@ class Scout(Observer):
         state.leaf = True
 
     def before_copy(self, event: Event) -> None:
-        source, target = arrays.root(event.source), arrays.root(event.target)
+        source = arrays.root(event.source)
         if arrays.gradient_owner(source) is not None:
             self.note_read(source, event, "copy")
         elif arrays.is_array(source) and arrays.is_float(source):
-            self.begin_if_new(source, event)
-        del target
+            self.use(source, event)
 
     def after_copy(self, event: Event) -> None:
         base = arrays.root(event.target)
@@ -338,7 +368,7 @@ class Scout(Observer):
         if arrays.gradient_owner(target) is not None:
             self.note_read(target, event, "view" if event.kind == "read" else "export")
         elif arrays.is_float(target):
-            self.begin_if_new(arrays.root(target), event)
+            self.use(arrays.root(target), event)
 
     before_export = before_read
 
@@ -359,6 +389,14 @@ class Scout(Observer):
                 event.name, event.stack, self.stream.total, label, "loss" if loss is not None else "seeds"
             )
         )
+
+    def after_backward(self, event: Event) -> None:
+        number = self.backwards[-1].total
+        self.open = [(ref, e) for ref, e in self.open if ref() is not None and not e.complete]
+        for ref, episode in self.open:
+            base = ref()
+            if base is not None and base.grad is not None:
+                episode.epochs.append((number, arrays.resets(base.grad)))
 
     def before_adjoint(self, event: Event) -> None:
         """A manual adjoint launch: its seeds open a backward, its adj_inputs are gradients."""
@@ -388,6 +426,9 @@ class Scout(Observer):
 
     def leave(self, ending: str, error: str | None) -> None:
         structure = self.structure
+        for episode in structure.episodes:
+            if not episode.complete:
+                self.finish(episode, None)
         structure.ending = ending
         structure.error = error
         structure.events = self.stream.total

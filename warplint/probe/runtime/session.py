@@ -325,6 +325,7 @@ def _episode(m: Measured) -> dict[str, Any]:
         "finite": finite,
         "zero": gradient is not None and not np.any(gradient),
         "stale_view": m.stale_view,
+        "constant": [list(place) for place in m.constant],
         "replay": _replay(m),
         "sigma": m.sigma,
         "scale": m.scale,
