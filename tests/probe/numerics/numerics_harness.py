@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from numerics_programs import RandomProgram
+from numerics_programs import SCALED, RandomProgram
 
 from warplint.model import Program
 from warplint.probe.facts import Facts, Paths
@@ -146,9 +146,9 @@ def run_programs(
 
 def warm_up(programs: Iterable[RandomProgram]) -> None:
     """Compiles the kernels of every family, which takes longer than a probe may."""
-    first: dict[str, RandomProgram] = {}
+    first: dict[tuple[str, bool], RandomProgram] = {}
     for program in programs:
-        first.setdefault(program.family, program)
+        first.setdefault((program.family, program.variant == SCALED), program)
     for program in first.values():
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / f"{program.name}.py"

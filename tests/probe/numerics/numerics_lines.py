@@ -10,7 +10,7 @@ import numpy as np
 from warplint.probe.runtime import judge
 
 EPS32 = float(np.finfo(np.float32).eps)
-SPACING = 1.0e-6
+SPACING = 1.0e-5
 """As the probe spaces the evaluations of its noise estimate, relative to the parameter."""
 
 

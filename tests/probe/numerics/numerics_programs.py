@@ -2,7 +2,7 @@
 
 Each is a complete file as a user would write it: the kernels and the forward pass of one of six
 families (``programs/``), data and sizes drawn from a seed, and one of four training loops. All
-programs of a family share their kernels, so that Warp compiles them once.
+programs of a family and variant share their kernels, so that Warp compiles them once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAMILIES = Path(__file__).parent / "programs"
 
 CORRECT = "correct"
 SCALED = "scaled"
-"""The gradient is multiplied by 0.95 between the backward pass and its use."""
+"""A hand-written adjoint of the objective's weight is 0.95 times the right one."""
 CUT = "cut"
 """One intermediate buffer is allocated without ``requires_grad``."""
 VARIANTS = (CORRECT, SCALED, CUT)
@@ -56,7 +56,7 @@ def train():
         with tape:
             problem.forward(parameters, loss)
         tape.backward(loss)
-{after_backward}        for p in parameters:
+        for p in parameters:
             g = p.grad.numpy()
             size = np.abs(p.numpy()).mean()
             p.assign(p.numpy() - RATE * size * g / (np.abs(g).max() + 1.0e-30))
@@ -73,12 +73,12 @@ def train():
         with wp.Tape() as tape:
             problem.forward(parameters, loss)
         tape.backward(loss=loss)
-{after_backward}        for n, p in enumerate(parameters):
+        for n, p in enumerate(parameters):
             g = p.grad.numpy().copy()
             values[n] = values[n] - RATE * np.abs(values[n]).mean() * g / (np.abs(g).max() + 1.0e-30)
             values[n] = values[n].astype(np.float32)
         tape.zero()
-        print(f"iteration {{iteration}}: loss {{float(loss.numpy()[0]):.6g}}")
+        print(f"iteration {iteration}: loss {float(loss.numpy()[0]):.6g}")
 """,
     "kernel": """
 def train():
@@ -92,7 +92,7 @@ def train():
         with tape:
             problem.forward(parameters, loss)
         tape.backward(loss)
-{after_backward}        if rates is None:
+        if rates is None:
             rates = [
                 float(RATE * np.abs(p.numpy()).mean() / (np.abs(p.grad.numpy()).max() + 1.0e-30))
                 for p in parameters
@@ -117,15 +117,21 @@ def train():
         with tape:
             problem.forward(parameters, loss)
         tape.backward(loss)
-{after_backward}        for p, optimizer in zip(parameters, optimizers):
+        for p, optimizer in zip(parameters, optimizers):
             optimizer.step([p.grad])
         tape.zero()
         print(iteration, loss.numpy()[0])
 """,
 }
-_SCALED = """\
-        for p in parameters:
-            wp.launch(DAMP[p.dtype], dim=p.shape, inputs=[p.grad, SCALE])
+_WEIGH = """\
+def weigh(value: float, scale: float):
+    return scale * value
+"""
+_WRONG_ADJOINT = f"""
+
+@wp.func_grad(weigh)
+def adj_weigh(value: float, scale: float, adj_ret: float):
+    wp.adjoint[value] += {SCALE} * scale * adj_ret
 """
 _MAIN = """
 
@@ -157,8 +163,9 @@ def generate(seed: int, variant: str = CORRECT) -> RandomProgram:
     source = source.replace("  # buffer", "")
     if loop == "adam":
         source = source.replace("import warp as wp\n", "import warp as wp\nimport warp.optim\n", 1)
-    after = _SCALED.replace("SCALE", repr(SCALE)) if variant == SCALED else ""
-    source += "\n" + LOOPS[loop].format(after_backward=after) + _MAIN
+    if variant == SCALED:
+        source = source.replace(_WEIGH, _WEIGH + _WRONG_ADJOINT)
+    source += "\n" + LOOPS[loop] + _MAIN
     return RandomProgram(seed, family, variant, kinks, loop, source)
 
 

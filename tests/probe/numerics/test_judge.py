@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numerics_lines import EPS32, Case
+from numerics_lines import EPS32, SPACING, Case
 
 from warplint.probe.runtime import judge
 
@@ -42,6 +42,26 @@ def test_a_smooth_function_adds_little_to_the_noise() -> None:
 def test_noise_is_never_below_the_rounding_of_the_objective() -> None:
     case = Case(lambda x: 5.0, 1.0, ad=0.0)
     assert judge.measure_noise(case.line, 1e-6) == pytest.approx(5.0 * EPS32 / math.sqrt(12.0))
+
+
+def test_noise_is_seen_where_small_displacements_vanish() -> None:
+    """Masses 300 m above the ground: their places have a resolution of 3e-5 m.
+
+    Over the first spacing nothing changes, and the noise would pass for the objective's rounding.
+    """
+    weights = np.float32([0.31, 0.17, 0.05, 0.23])
+
+    def f(x: float) -> float:
+        places = np.float32(300.0) + np.float32(x) * weights
+        return float(np.sum((places.astype(np.float64) - 300.0) ** 2) + 1e-3)
+
+    def smooth(x: float) -> float:
+        return x * x * float(np.sum(weights.astype(np.float64) ** 2)) + 1e-3
+
+    for x0 in np.linspace(0.08, 0.12, 15):
+        case = Case(f, float(x0), ad=0.0)
+        true = np.std([f(x0 + t) - smooth(x0 + t) for t in np.linspace(-1e-3, 1e-3, 200)])
+        assert true / 6.0 < judge.measure_noise(case.line, SPACING * x0) < 6.0 * true
 
 
 def test_noise_is_not_measured_where_a_bound_is_enough() -> None:
@@ -237,7 +257,7 @@ def test_a_gradient_that_is_no_number_differs_where_zero_is_right() -> None:
     assert Case(lambda x: 3.0, 1.0, math.nan).judge().outcome == judge.DIFFERS
 
 
-@pytest.mark.parametrize("distance", [1e-3, 1e-2, 0.5])
+@pytest.mark.parametrize("distance", [1e-2, 0.1, 0.5])
 def test_near_the_edge_of_the_domain_smaller_steps_decide(distance: float) -> None:
     """The objective is NaN beyond the edge."""
     f = lambda x: 1.0 + math.log(x) if x > 0.0 else math.nan  # noqa: E731

@@ -13,6 +13,11 @@ RATE = 0.02
 ITERATIONS = 10
 
 
+@wp.func
+def weigh(value: float, scale: float):
+    return scale * value
+
+
 @wp.kernel
 def meet(
     origin: wp.array(dtype=wp.vec2),
@@ -70,9 +75,9 @@ def spread(
     d = along[i]
     y = o[1] + d[1] / d[0] * (screen - o[0])
     if absolute == 1:
-        wp.atomic_add(loss, 0, scale * wp.abs(y))
+        wp.atomic_add(loss, 0, weigh(wp.abs(y), scale))
     else:
-        wp.atomic_add(loss, 0, scale * y * y)
+        wp.atomic_add(loss, 0, weigh(y * y, scale))
 
 
 @wp.kernel
@@ -81,14 +86,7 @@ def descend(p: wp.array(dtype=float), g: wp.array(dtype=float), rate: float):
     p[i] = p[i] - rate * g[i]
 
 
-@wp.kernel
-def damp(g: wp.array(dtype=float), factor: float):
-    i = wp.tid()
-    g[i] = g[i] * factor
-
-
 DESCEND = {wp.float32: descend}
-DAMP = {wp.float32: damp}
 
 
 class Problem:

@@ -13,6 +13,11 @@ RATE = 0.02
 ITERATIONS = 10
 
 
+@wp.func
+def weigh(value: float, scale: float):
+    return scale * value
+
+
 @wp.kernel
 def dense(
     x: wp.array2d(dtype=float),
@@ -44,7 +49,7 @@ def squares(
 ):
     s = wp.tid()
     d = y[s, 0] - goal[s]
-    wp.atomic_add(loss, 0, scale * d * d)
+    wp.atomic_add(loss, 0, weigh(d * d, scale))
 
 
 @wp.kernel
@@ -53,14 +58,7 @@ def descend(p: wp.array(dtype=float), g: wp.array(dtype=float), rate: float):
     p[i] = p[i] - rate * g[i]
 
 
-@wp.kernel
-def damp(g: wp.array(dtype=float), factor: float):
-    i = wp.tid()
-    g[i] = g[i] * factor
-
-
 DESCEND = {wp.float32: descend}
-DAMP = {wp.float32: damp}
 
 
 class Problem:

@@ -16,6 +16,11 @@ RATE = 0.02
 ITERATIONS = 10
 
 
+@wp.func
+def weigh(value: float, scale: float):
+    return scale * value
+
+
 @wp.kernel
 def advance(
     q: wp.array(dtype=float),
@@ -50,7 +55,7 @@ def advance(
 @wp.kernel
 def upright(q: wp.array(dtype=float), w: wp.array(dtype=float), scale: float, loss: wp.array(dtype=float)):
     i = wp.tid()
-    wp.atomic_add(loss, 0, scale * (1.0 + wp.cos(q[i]) + 0.05 * w[i] * w[i]))
+    wp.atomic_add(loss, 0, weigh(1.0 + wp.cos(q[i]) + 0.05 * w[i] * w[i], scale))
 
 
 @wp.kernel
@@ -59,14 +64,7 @@ def descend(p: wp.array(dtype=float), g: wp.array(dtype=float), rate: float):
     p[i] = p[i] - rate * g[i]
 
 
-@wp.kernel
-def damp(g: wp.array(dtype=float), factor: float):
-    i = wp.tid()
-    g[i] = g[i] * factor
-
-
 DESCEND = {wp.float32: descend}
-DAMP = {wp.float32: damp}
 
 
 class Problem:

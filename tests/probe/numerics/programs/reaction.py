@@ -16,6 +16,11 @@ RATE = 0.02
 ITERATIONS = 10
 
 
+@wp.func
+def weigh(value: float, scale: float):
+    return scale * value
+
+
 @wp.kernel
 def fluxes(
     u: wp.array(dtype=float),
@@ -55,7 +60,7 @@ def react(
 def misfit(u: wp.array(dtype=float), seen: wp.array(dtype=float), scale: float, loss: wp.array(dtype=float)):
     i = wp.tid()
     d = u[i] - seen[i]
-    wp.atomic_add(loss, 0, scale * d * d)
+    wp.atomic_add(loss, 0, weigh(d * d, scale))
 
 
 @wp.kernel
@@ -64,14 +69,7 @@ def descend(p: wp.array(dtype=float), g: wp.array(dtype=float), rate: float):
     p[i] = p[i] - rate * g[i]
 
 
-@wp.kernel
-def damp(g: wp.array(dtype=float), factor: float):
-    i = wp.tid()
-    g[i] = g[i] * factor
-
-
 DESCEND = {wp.float32: descend}
-DAMP = {wp.float32: damp}
 
 
 class Problem:

@@ -14,6 +14,11 @@ RATE = 0.02
 ITERATIONS = 10
 
 
+@wp.func
+def weigh(value: float, scale: float):
+    return scale * value
+
+
 @wp.kernel
 def paint(
     place: wp.array(dtype=wp.vec2), weight: wp.array(dtype=float), hats: int, picture: wp.array2d(dtype=float)
@@ -47,7 +52,7 @@ def compare(
 ):
     i, j = wp.tid()
     d = picture[i, j] - goal[i, j]
-    wp.atomic_add(loss, 0, scale * (d * d + offset))
+    wp.atomic_add(loss, 0, weigh(d * d + offset, scale))
 
 
 @wp.kernel
@@ -62,20 +67,7 @@ def descend_vector(p: wp.array(dtype=wp.vec2), g: wp.array(dtype=wp.vec2), rate:
     p[i] = p[i] - rate * g[i]
 
 
-@wp.kernel
-def damp_float(g: wp.array(dtype=float), factor: float):
-    i = wp.tid()
-    g[i] = g[i] * factor
-
-
-@wp.kernel
-def damp_vector(g: wp.array(dtype=wp.vec2), factor: float):
-    i = wp.tid()
-    g[i] = g[i] * factor
-
-
 DESCEND = {wp.float32: descend_float, wp.vec2: descend_vector}
-DAMP = {wp.float32: damp_float, wp.vec2: damp_vector}
 
 
 class Problem:

@@ -18,6 +18,11 @@ RATE = 0.02
 ITERATIONS = 10
 
 
+@wp.func
+def weigh(value: float, scale: float):
+    return scale * value
+
+
 @wp.kernel
 def throw(x0: wp.array(dtype=wp.vec3), v0: wp.array(dtype=wp.vec3), x: wp.array(dtype=wp.vec3)):
     i = wp.tid()
@@ -71,7 +76,7 @@ def distances(
 ):
     i = wp.tid()
     d = x[i] - targets[i]
-    wp.atomic_add(loss, 0, scale * wp.dot(d, d))
+    wp.atomic_add(loss, 0, weigh(wp.dot(d, d), scale))
 
 
 @wp.kernel
@@ -86,20 +91,7 @@ def descend_vector(p: wp.array(dtype=wp.vec3), g: wp.array(dtype=wp.vec3), rate:
     p[i] = p[i] - rate * g[i]
 
 
-@wp.kernel
-def damp_float(g: wp.array(dtype=float), factor: float):
-    i = wp.tid()
-    g[i] = g[i] * factor
-
-
-@wp.kernel
-def damp_vector(g: wp.array(dtype=wp.vec3), factor: float):
-    i = wp.tid()
-    g[i] = g[i] * factor
-
-
 DESCEND = {wp.float32: descend_float, wp.vec3: descend_vector}
-DAMP = {wp.float32: damp_float, wp.vec3: damp_vector}
 
 
 class Problem:
