@@ -144,3 +144,81 @@ for it in range(4):
     x.assign(x.numpy() - 0.05 * adj_x.numpy())
 """
     assert set(run(write(tmp_path, body)).outcomes["x"]) == {"agrees"}
+
+
+def test_players_that_take_turns_have_an_objective_each(tmp_path: Path) -> None:
+    """What the other's backward call leaves in a gradient, zeroed unread, is nobody's objective."""
+    body = """
+alice, bob = array([0.5, 1.0]), array([0.7, 1.1])
+for it in range(4):
+    for me, aim in ((alice, 2.0), (bob, -1.0)):
+        loss = zeros(1)
+        with wp.Tape() as tape:
+            for p in (alice, bob):
+                y = zeros(2)
+                wp.launch(square, 2, [p, 0.5], [y])
+                wp.launch(misfit, 2, [y, aim], [loss])
+        tape.backward(loss)
+        me.assign(me.numpy() - 0.02 * me.grad.numpy())
+        tape.zero()
+"""
+    assert {e["outcome"] for e in run(write(tmp_path, body)).episodes} == {"agrees"}
+
+
+def test_what_is_done_to_a_gradient_after_it_was_read_belongs_to_the_optimizer(tmp_path: Path) -> None:
+    body = """
+x = array([0.5, 1.0, 1.5])
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        y = zeros(3)
+        wp.launch(square, 3, [x, 0.5], [y])
+        wp.launch(misfit, 3, [y, 2.0], [loss])
+    tape.backward(loss)
+    x.grad.assign(x.grad.numpy() / np.linalg.norm(x.grad.numpy()))
+    wp.launch(descend, 3, [x, x.grad, 0.05])
+    tape.zero()
+"""
+    assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "agrees"]}
+
+
+def test_a_target_copied_through_the_host_is_told_apart_from_a_lost_path(tmp_path: Path) -> None:
+    """The gradient agrees once the copy is held constant: the rows say which copy that is."""
+    body = """
+x = array([0.5, 1.0])
+for it in range(3):
+    ahead = zeros(2)
+    wp.launch(square, 2, [x, 0.9], [ahead])
+    target = wp.array(ahead.numpy(), dtype=float)
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(descend, 2, [y, target, 1.0])
+        wp.launch(misfit, 2, [y, 0.3], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.05 * x.grad.numpy())
+    tape.zero()
+"""
+    told = run(write(tmp_path, body))
+    assert told.outcomes == {"x": ["differs", "differs"]}
+    assert {name for e in told.episodes for _, _, name in e["constant"]} == {"target"}
+    assert {c["outcome"] for e in told.episodes for c in e["held"]} == {"agrees"}
+
+
+def test_one_seed_filled_in_every_iteration_is_a_seed_every_time(tmp_path: Path) -> None:
+    body = """
+x, loss = array([0.5, 1.0]), zeros(1)
+for it in range(4):
+    loss.zero_()
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    loss.grad.fill_(1.0)
+    tape.backward()
+    x.assign(x.numpy() - 0.05 * x.grad.numpy())
+    x.grad.zero_()
+    y.grad.zero_()
+"""
+    assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "agrees"]}

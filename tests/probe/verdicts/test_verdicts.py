@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from verdict_facts import PATHS, PROGRAM, attribution, check, episode, facts, finding, overwrite
 
 from warplint.model import ProgramStatus, Verdict
-from warplint.probe.facts import Facts
+from warplint.probe.facts import Facts, Paths
 from warplint.probe.verdicts import Judged, judge_program
 
 WRONG = episode(1, check(1.2, 1.0, "differs"), check(0.5, 0.4, "differs", "random signs 1"))
@@ -133,3 +135,24 @@ def test_a_program_that_gave_no_numbers_leaves_findings_unverified_with_its_reas
     ((_, result),) = judged.by_finding
     assert (judged.row.status, result.verdict, result.reason) == (status, Verdict.UNVERIFIED, reason)
     assert [r.rule for r in judged.results] == ["WL903"]
+
+
+@pytest.mark.parametrize(
+    ("comment", "status"),
+    [("# detach: the target is a constant", ProgramStatus.VERIFIED), ("# next state", ProgramStatus.WRONG)],
+)
+def test_a_copy_through_the_host_is_a_constant_where_the_code_says_so(
+    comment: str, status: ProgramStatus, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(f"import warp\n{comment}\ntarget = wp.array(v.numpy())\n")
+    row = episode(
+        1,
+        check(1.2, 1.0, "differs"),
+        check(0.5, 0.4, "differs", "random signs 1"),
+        constant=[["train.py", 3, "target"]],
+        held=[check(1.2, 1.2, "agrees")],
+    )
+    judged = judge_program(PROGRAM, (), facts(row), Paths(tmp_path, tmp_path), "python")
+    assert judged.row.status is status
+    (result,) = judged.results
+    assert "`target` (train.py:3)" in result.message

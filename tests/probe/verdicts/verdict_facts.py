@@ -47,6 +47,7 @@ def episode(iteration: int, *checks: dict[str, Any], **changes: Any) -> dict[str
         "zero": False,
         "stale_view": False,
         "constant": [],
+        "held": [],
         "checks": list(checks),
         "replay": {},
     }

@@ -235,7 +235,8 @@ class GradientChild(Observer):
         self.objectives: list[float] = []
         self.seeds: list[dict[int, Any]] = []
         self.epochs: list[int | None] = []
-        """Resets of the parameter's gradient as each backward call ended; None: not known."""
+        """Resets of the parameter's gradient as each backward call ended that changed it."""
+        self.gradient_before: int | None = None
         self.continued = False
         """Whether the program went on with the parameter after its gradient was read."""
         self.copied = HostCopies()
@@ -262,6 +263,8 @@ class GradientChild(Observer):
         if event.kind in ("backward", "adjoint"):
             if event.kind == "adjoint":
                 adopt_manual_gradients(event)
+            elif self.parameter.grad is not None:
+                self.gradient_before = hash(arrays.content(self.parameter.grad))
             seeds = seeds_of(event, self.chain, self.adjoints)
             value = objective_of(event, seeds, self.chain)
             if value is not None:
@@ -305,8 +308,9 @@ class GradientChild(Observer):
         if event.kind == "adjoint":
             note_chain(event, self.chain)
         if event.kind in ("backward", "adjoint") and len(self.epochs) < len(self.objectives):
-            known = event.kind == "backward" and self.parameter.grad is not None
-            self.epochs.append(arrays.resets(self.parameter.grad) if known else None)
+            gradient = self.parameter.grad if event.kind == "backward" else None
+            lost = gradient is not None and self.gradient_before != hash(arrays.content(gradient))
+            self.epochs.append(arrays.resets(gradient) if lost else None)
         if self.unseen_use and event.name == self.last_read and self.parameter.grad is not None:
             self.collect(self.parameter.grad)
             if not self.until_next:

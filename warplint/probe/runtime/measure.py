@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 import traceback
@@ -61,6 +62,8 @@ class Measured:
     stale_view: bool = False
     constant: list[tuple[str, int, str]] = field(default_factory=list)
     """Host copies (file, line, name) that the gradient treats as constants, if that explains it."""
+    held: list[tuple[str, judge.Judgement]] = field(default_factory=list)
+    """The differing checks again, with these copies held constant."""
     adjoint_noise: float = 0.0
     child_seconds: float = 0.0
 
@@ -316,6 +319,7 @@ class Trunk(Observer):
         Then all of the difference flows through these copies: a path that is cut, by mistake or
         on purpose (a detached target, the start of a truncated window).
         """
+        agreeing = []
         for name, check in result.checks:
             if check.outcome != judge.DIFFERS:
                 continue
@@ -324,6 +328,8 @@ class Trunk(Observer):
             allowed = check.uncertainty + judge.FLOOR * max(abs(check.ad), abs(fd))
             if not abs(fd - check.ad) <= min(2.0 * allowed, 0.25 * abs(check.fd - check.ad)):
                 return
+            agreeing.append((name, dataclasses.replace(check, fd=fd, outcome=judge.AGREES)))
+        result.held = agreeing
         result.constant = copied.places(self.stream.sites)
 
     def check_budget(self, pass_seconds: float) -> None:

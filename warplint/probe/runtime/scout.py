@@ -68,7 +68,7 @@ class Episode:
     uses: list[tuple[tuple, int]] = field(default_factory=list)
     """(name, number) of the events that read the version."""
     epochs: list[tuple[int, int]] = field(default_factory=list)
-    """(number of a backward call, resets of the gradient when it had ended)."""
+    """(number of a backward call that changed the gradient, its resets by then)."""
     written: bool = False
     """Whether a recorded launch wrote to the array during the episode."""
     shared: bool = False
@@ -377,6 +377,9 @@ class Scout(Observer):
 
     def before_backward(self, event: Event) -> None:
         self.structure.backwards += 1
+        event.details["gradients"] = {
+            id(base): hash(arrays.content(base.grad)) for base, _ in self.with_gradient()
+        }
         loss = event.details.get("loss")
         label = None
         if arrays.is_array(loss):
@@ -391,12 +394,16 @@ class Scout(Observer):
         )
 
     def after_backward(self, event: Event) -> None:
-        number = self.backwards[-1].total
+        before = event.details.pop("gradients", {})
+        for base, episode in self.with_gradient():
+            if before.get(id(base)) != hash(arrays.content(base.grad)):
+                episode.epochs.append((self.backwards[-1].total, arrays.resets(base.grad)))
+
+    def with_gradient(self) -> list[tuple[Any, Episode]]:
+        """Parameters and intermediates of open episodes that have a gradient array."""
         self.open = [(ref, e) for ref, e in self.open if ref() is not None and not e.complete]
-        for ref, episode in self.open:
-            base = ref()
-            if base is not None and base.grad is not None:
-                episode.epochs.append((number, arrays.resets(base.grad)))
+        pairs = [(ref(), e) for ref, e in self.open if e.leaf]
+        return [(base, e) for base, e in pairs if base is not None and base.grad is not None]
 
     def before_adjoint(self, event: Event) -> None:
         """A manual adjoint launch: its seeds open a backward, its adj_inputs are gradients."""

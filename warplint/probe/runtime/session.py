@@ -329,18 +329,20 @@ def _episode(m: Measured) -> dict[str, Any]:
         "replay": _replay(m),
         "sigma": m.sigma,
         "scale": m.scale,
-        "checks": [
-            {
-                "direction": name,
-                "outcome": c.outcome,
-                "ad": c.ad,
-                "fd": c.fd,
-                "noise": c.uncertainty,
-                "step": c.step,
-                "relative_error": c.relative_error,
-            }
-            for name, c in m.checks
-        ],
+        "checks": [_check(name, c) for name, c in m.checks],
+        "held": [_check(name, c) for name, c in m.held],
+    }
+
+
+def _check(name: str, c: judge.Judgement) -> dict[str, Any]:
+    return {
+        "direction": name,
+        "outcome": c.outcome,
+        "ad": c.ad,
+        "fd": c.fd,
+        "noise": c.uncertainty,
+        "step": c.step,
+        "relative_error": c.relative_error,
     }
 
 
