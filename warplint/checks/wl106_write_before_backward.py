@@ -41,6 +41,4 @@ def _action(hazard: Hazard) -> str:
     writer = hazard.writer
     if writer.kind == "view":
         return "changed through a view of its memory"
-    if writer.other_tape:
-        return f"overwritten by `{writer.label}` on another tape"
-    return f"overwritten by `{writer.label}`, which this tape does not record,"
+    return f"overwritten by `{writer.label}`" + (" on another tape" if writer.other_tape else "")

@@ -693,7 +693,7 @@ class _Walk:
             return self.chosen(values[1], values[2], values[0], test, (nodes[0], nodes[1]), frame)
         result = domain.nonlinear(*values) if values else CONSTANT
         if name in ("min", "max") and len(values) == 2:
-            # The adjoint of a tie goes to the second operand, which is right for a limit.
+            # The adjoint of a tie goes to the second operand: right for a limit that stands there.
             result = replace(result, kept=values[0].kept)
         return result
 
