@@ -240,8 +240,8 @@ class GradientChild(Observer):
         self.continued = False
         """Whether the program went on with the parameter after its gradient was read."""
         self.copied = HostCopies()
-        self.terms = 0
-        """Losses and seeds that make up the objective."""
+        self.terms: list[int] = []
+        """Losses and seeds that each backward call adds to the objective."""
         self.resolution = 0.0
         self.late: Any = None
         self.gradient: Any = None
@@ -270,7 +270,7 @@ class GradientChild(Observer):
             if value is not None:
                 self.objectives.append(value)
                 self.seeds.append(seeds)
-                self.terms += len(seeds) + (event.details.get("loss") is not None)
+                self.terms.append(len(seeds) + (event.details.get("loss") is not None))
                 self.resolution = max(self.resolution, _resolution(event))
                 if self.read_too_early:
                     self.leave(True)
@@ -380,17 +380,18 @@ class GradientChild(Observer):
     def leave(self, complete: bool, error: str | None = None) -> None:
         following = self.next_parameter() if self.next_parameter is not None else None
         gradient = self.consumed()
+        included = self.included()
         self.reporter.leave(
             {
                 "gradient": gradient,
-                "included": self.included(),
+                "included": included,
                 "continued": self.continued,
                 "copied": self.copied,
                 "late": self.late,
                 "next": arrays.content(following) if following is not None else None,
                 "objectives": self.objectives,
                 "seeds": self.seeds,
-                "terms": self.terms,
+                "terms": sum(n for n, counts in zip(self.terms, included) if counts),
                 "resolution": self.resolution,
                 "complete": complete,
                 "error": error,
