@@ -11,8 +11,8 @@ import pytest
 from numerics_harness import Run, explain, run_programs, warm_up
 from numerics_programs import CORRECT, CUT, SCALED, VARIANTS, RandomProgram, generate
 
-SEEDS = {CORRECT: (0, 2, 3, 4, 17, 25), SCALED: (6, 8, 11), CUT: (5, 9, 1)}
-"""One program of each family and variant at least; 17 has contact, 25 relu."""
+SEEDS = {CORRECT: (0, 8, 3, 4, 17, 26), SCALED: (6, 2, 11), CUT: (5, 9, 1)}
+"""One program of each family and variant at least; 17 has contact, 26 friction or limits."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,8 @@ def test_wrong_gradients_are_found(runs: list[Run]) -> None:
 @pytest.mark.probe
 def test_a_right_gradient_takes_few_forward_passes(runs: list[Run]) -> None:
     for run in runs:
-        if run.program.variant == CORRECT and len(run.facts.episodes) == 2:  # one parameter
+        one_parameter = len(run.facts.episodes) == 2
+        if run.program.variant == CORRECT and one_parameter and not run.program.kinks:
             assert run.forward_passes <= 60, "\n".join(explain(run))
 
 
