@@ -93,3 +93,70 @@ def test_fixture_is_confirmed(fixture, tmp_path):
 @pytest.mark.parametrize("fixture", EXPECTED, ids=lambda fixture: fixture["twin"])
 def test_twin_is_cleared(fixture, tmp_path):
     assert_right(*check(copy(fixture["twin"], tmp_path)))
+
+
+HIDDEN = """
+import numpy as np
+import warp as wp
+
+
+@wp.kernel
+def square(x: wp.array(dtype=float), y: wp.array(dtype=float)):
+    i = wp.tid()
+    y[i] = x[i] * x[i]
+
+
+@wp.kernel
+def clamp(a: wp.array(dtype=float), c: float):
+    i = wp.tid()
+    if a[i] > c:
+        a[i] = c
+
+
+@wp.kernel
+def total(x: wp.array(dtype=float), loss: wp.array(dtype=float)):
+    i = wp.tid()
+    wp.atomic_add(loss, 0, (x[i] - 0.2) * (x[i] - 0.2))
+
+
+def hidden(name):
+    return eval(name, globals())
+
+
+p = wp.array([0.7, 0.9, 1.6], dtype=float, requires_grad=True)
+loss = wp.zeros(1, dtype=float, requires_grad=True)
+for iteration in range(4):
+    loss.zero_()
+    y, z = wp.zeros_like(p), wp.zeros_like(p)
+    with wp.Tape() as tape:
+        wp.launch(square, 3, [p], [y])
+        wp.launch(square, 3, [y], [z])
+        {on_tape}
+        wp.launch(total, 3, [z], [loss])
+        {after_loss}
+    {before_backward}
+    tape.backward(loss)
+    p.assign(p.numpy() - 0.01 * p.grad.numpy())
+    tape.zero()
+"""
+
+UNSEEN_BY_THE_STATIC_PASS = {
+    "WL102": {"on_tape": "hidden('wp.copy')(y, wp.full(3, 5.0, dtype=float))"},
+    "WL106": {"before_backward": "hidden('y.numpy()')[:] *= 2.0"},
+    "WL107": {"after_loss": "hidden('wp.launch')(square, 3, [p], [z])  # p*p is not what z was"},
+    "WL108": {"on_tape": "hidden('wp.launch')(clamp, 3, [z, 1.0])"},
+}
+
+
+@pytest.mark.parametrize("rule", UNSEEN_BY_THE_STATIC_PASS)
+def test_the_run_alone_names_the_rule(rule, tmp_path):
+    lines = {"on_tape": "pass", "after_loss": "pass", "before_backward": "pass"}
+    text = HIDDEN.format(**{**lines, **UNSEEN_BY_THE_STATIC_PASS[rule]})
+    (tmp_path / "program.py").write_text(text, encoding="utf-8")
+    _, report = check(tmp_path)
+    (found,) = confirmed(report)
+    assert found["rule"] == rule
+    assert found["help"]
+    line = text.splitlines()[found["location"]["line"] - 1]
+    # Nothing sees a write through a view of the memory: it is noticed when backward begins.
+    assert ("tape.backward" if rule == "WL106" else "hidden(") in line

@@ -401,6 +401,177 @@ LOOK_ALIKES = {
         wp.launch(total, 3, [y], [loss])
     tape.backward(loss)
     """,
+    "everything after backward": """
+    @wp.kernel
+    def descend(p: wp.array(dtype=float), g: wp.array(dtype=float)):
+        i = wp.tid()
+        p[i] = p[i] - 0.01 * g[i]
+
+    p, y, loss = grad(), grad(), grad(1)
+    for _ in range(3):
+        loss.zero_()
+        tape = wp.Tape()
+        with tape:
+            wp.launch(square, 3, [p], [y])
+            wp.launch(total, 3, [y], [loss])
+        loss.zero_()
+        seen = y.numpy().copy()
+        seen[:] = 0.0
+        print(y.numpy().sum(), seen)
+        tape.backward(loss)
+        wp.launch(descend, 3, [p, p.grad])
+        y.fill_(0.0)
+        y.numpy()[:] = 1.0
+        wp.copy(y, p)
+        tape.zero()
+    """,
+    "the loss scaled and read at the end of the tape": """
+    p, y, loss = grad(), grad(), grad(1)
+    report = wp.zeros(1, dtype=float)
+    with wp.Tape() as tape:
+        wp.launch(square, 3, [p], [y])
+        wp.launch(total, 3, [y], [loss])
+        wp.launch(accumulate, 1, [loss], [report])
+        wp.launch(scale, 1, [loss, 0.5], [report])
+    tape.backward(loss)
+    """,
+    "a recording that was thrown away": """
+    p, y, loss = grad(), grad(), grad(1)
+    tape = wp.Tape()
+    with tape:
+        wp.launch(square, 3, [p], [y])
+        wp.launch(total, 3, [y], [loss])
+    tape.reset()
+    y.zero_()
+    with tape:
+        wp.launch(square, 3, [p], [y])
+        wp.launch(total, 3, [y], [loss])
+    tape.backward(loss)
+    """,
+    "a write in the arm that returns": """
+    import sys
+
+    def run(p, y, loss):
+        with wp.Tape() as tape:
+            wp.launch(square, 3, [p], [y])
+            wp.launch(total, 3, [y], [loss])
+        if len(sys.argv) > 2:
+            y.zero_()
+            return
+        if len(sys.argv) > 1:
+            y.zero_()
+        else:
+            tape.backward(loss)
+
+    run(grad(), grad(), grad(1))
+    """,
+    "two tapes, each with its backward": """
+    p, y, one, two = grad(), grad(), grad(1), grad(1)
+    for loss in (one, two):
+        with wp.Tape() as tape:
+            wp.launch(square, 3, [p], [y])
+            wp.launch(total, 3, [y], [loss])
+        tape.backward(loss)
+    """,
+    "a copy that puts back what is there": """
+    x, a, b, loss = grad(), grad(), grad(), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(scale, 3, [x, 2.0], [a])
+        saved = wp.clone(a)
+        wp.launch(square, 3, [a], [b])
+        wp.copy(a, saved)
+        wp.launch(total, 3, [b], [loss])
+    tape.backward(loss)
+    """,
+    "a copy onto what was read linearly": """
+    x, a, b, loss = grad(), grad(), grad(), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(scale, 3, [x, 2.0], [a])
+        wp.launch(scale, 3, [a, 3.0], [b])
+        wp.copy(a, b)
+        wp.launch(total, 3, [a], [loss])
+    tape.backward(loss)
+    """,
+    "updates in place whose adjoint needs no value": """
+    @wp.kernel
+    def linear(a: wp.array(dtype=float), b: wp.array(dtype=float)):
+        i = wp.tid()
+        a[i] = a[i] + b[i]
+        a[i] *= 0.5
+        a[i] = -a[i]
+
+    @wp.kernel
+    def local(a: wp.array(dtype=float), y: wp.array(dtype=float)):
+        i = wp.tid()
+        v = a[i]
+        v *= v
+        v = v / wp.sqrt(1.0 + v * v)
+        y[i] = v
+
+    @wp.kernel
+    def swap(a: wp.array(dtype=float)):
+        t = a[0]
+        a[0] = a[1]
+        a[1] = t
+
+    a, b, y, loss = grad(), grad(), grad(), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(linear, 3, [a, b])
+        wp.launch(swap, 1, [a])
+        wp.launch(local, 3, [a, y])
+        wp.launch(total, 3, [y], [loss])
+    tape.backward(loss)
+    """,
+    "limits that lead to themselves again": """
+    @wp.kernel
+    def both_sides(a: wp.array(dtype=float), c: float):
+        i = wp.tid()
+        a[i] = wp.max(wp.min(a[i], c), 0.1)
+
+    @wp.kernel
+    def under_test(a: wp.array(dtype=float), c: float):
+        i = wp.tid()
+        if a[i] >= c:
+            a[i] = c
+
+    @wp.kernel
+    def chosen(a: wp.array(dtype=float), c: float):
+        i = wp.tid()
+        a[i] = wp.where(a[i] >= c, c, a[i])
+
+    @wp.kernel
+    def local(a: wp.array(dtype=float), c: float):
+        i = wp.tid()
+        v = a[i]
+        if v >= c:
+            v = c
+        a[i] = v
+
+    x, a, loss = grad(), grad(), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(scale, 3, [x, 2.0], [a])
+        for limit in (both_sides, under_test, chosen, local):
+            wp.launch(limit, 3, [a, 1.0])
+        wp.launch(total, 3, [a], [loss])
+    tape.backward(loss)
+    """,
+    "one arm reads, the other writes": """
+    @wp.kernel
+    def either(x: wp.array(dtype=float), m: wp.array(dtype=int), y: wp.array(dtype=float)):
+        i = wp.tid()
+        if m[i] == 0:
+            y[i] = x[i] * x[i]
+            return
+        x[i] = 0.0
+
+    m = wp.zeros(3, dtype=int)
+    p, x, y, loss = grad(), grad(), grad(), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(scale, 3, [p, 2.0], [x])
+        wp.launch(either, 3, [x, m, y])
+        wp.launch(total, 3, [y], [loss])
+    tape.backward(loss)
+    """,
 }
 
 

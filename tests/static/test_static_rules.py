@@ -229,6 +229,184 @@ CASES = {
     tape.backward(loss)
     """,
     ),
+    "two tapes in one buffer": (
+        "WL106",
+        """
+    p, y, one, two = grad(), grad(), grad(1), grad(1)
+    with wp.Tape() as first:
+        wp.launch(square, 3, [p], [y])
+        wp.launch(total, 3, [y], [one])
+    with wp.Tape() as second:
+        wp.launch(scale, 3, [p, 3.0], [y])  # here
+        wp.launch(total, 3, [y], [two])
+    first.backward(one)
+    second.backward(two)
+    """,
+    ),
+    "an untaped launch before backward": (
+        "WL106",
+        """
+    p, y, loss = grad(), grad(), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(square, 3, [p], [y])
+        wp.launch(total, 3, [y], [loss])
+    wp.launch(scale, 3, [p, 3.0], [y])  # here
+    tape.backward(loss)
+    """,
+    ),
+    "through an alias of its memory": (
+        "WL106",
+        """
+    p, y, loss = grad(), grad(), grad(1)
+    alias = wp.array(ptr=y.ptr, dtype=float, shape=3)
+    with wp.Tape() as tape:
+        wp.launch(square, 3, [p], [y])
+        wp.launch(total, 3, [y], [loss])
+    alias.fill_(2.0)  # here
+    tape.backward(loss)
+    """,
+    ),
+    "in place through numpy": (
+        "WL106",
+        """
+    p, y, loss = grad(), grad(), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(square, 3, [p], [y])
+        wp.launch(total, 3, [y], [loss])
+    view = y.numpy()
+    view *= 2.0  # here
+    tape.backward(loss)
+    """,
+    ),
+    "in place through torch": (
+        "WL106",
+        """
+    p, y, loss = grad(), grad(), grad(1)
+    tensor = wp.to_torch(y)
+    with wp.Tape() as tape:
+        wp.launch(square, 3, [p], [y])
+        wp.launch(total, 3, [y], [loss])
+        tensor[:2].mul_(2.0)  # here
+    tape.backward(loss)
+    """,
+    ),
+    "a launch that asks not to be recorded": (
+        "WL106",
+        """
+    p, y, z, loss = grad(), grad(), grad(), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(square, 3, [p], [y])
+        wp.launch(square, 3, [y], [z])
+        wp.launch(scale, 3, [p, 3.0], [y], record_tape=False)  # here
+        wp.launch(total, 3, [z], [loss])
+    tape.backward(loss)
+    """,
+    ),
+    "an optimizer step as a kernel on the tape": (
+        "WL107",
+        """
+    @wp.kernel
+    def descend(p: wp.array(dtype=float), g: wp.array(dtype=float)):
+        i = wp.tid()
+        p[i] = p[i] - 0.01 * g[i]
+
+    p, y, loss = grad(), grad(), grad(1)
+    for _ in range(3):
+        with wp.Tape() as tape:
+            wp.launch(square, 3, [p], [y])
+            wp.launch(total, 3, [y], [loss])
+            wp.launch(descend, 3, [p, p.grad])  # here
+        tape.backward(loss)
+    """,
+    ),
+    "the state set back at the end of the tape": (
+        "WL107",
+        """
+    start = wp.zeros(3, dtype=float)
+    k, loss = grad(1), grad(1)
+    states = [grad() for _ in range(4)]
+    with wp.Tape() as tape:
+        for t in range(3):
+            wp.launch(step, 3, [states[t], k], [states[t + 1]])
+        wp.launch(total, 3, [states[-1]], [loss])
+        wp.launch(scale, 3, [start, 1.0], [states[1]])  # here
+    tape.backward(loss)
+    """,
+    ),
+    "a clamp that engages": (
+        "WL108",
+        """
+    @wp.kernel
+    def clamp(a: wp.array(dtype=float), c: float):
+        i = wp.tid()
+        if a[i] > c:
+            a[i] = c  # here
+
+    x, a, loss = grad(), grad(), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(scale, 3, [x, 2.0], [a])
+        wp.launch(clamp, 3, [a, 1.0])
+        wp.launch(total, 3, [a], [loss])
+    tape.backward(loss)
+    """,
+    ),
+    "a bounce that decides about another array": (
+        "WL108",
+        """
+    @wp.kernel
+    def bounce(p: wp.array(dtype=float), v: wp.array(dtype=float)):
+        i = wp.tid()
+        if p[i] < 0.0:
+            p[i] = 0.0  # here
+            v[i] = -0.5 * v[i]
+
+    x, p, v, loss = grad(), grad(), grad(), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(scale, 3, [x, 2.0], [p])
+        wp.launch(scale, 3, [x, -1.0], [v])
+        wp.launch(bounce, 3, [p, v])
+        wp.launch(total, 3, [v], [loss])
+    tape.backward(loss)
+    """,
+    ),
+    "elements chosen by a list": (
+        "WL108",
+        """
+    @wp.kernel
+    def damp(ids: wp.array(dtype=int), v: wp.array(dtype=wp.vec3)):
+        j = ids[wp.tid()]
+        s = v[j]
+        v[j] = s / wp.sqrt(1.0 + wp.dot(s, s))  # here
+
+    @wp.kernel
+    def energy(v: wp.array(dtype=wp.vec3), loss: wp.array(dtype=float)):
+        i = wp.tid()
+        wp.atomic_add(loss, 0, wp.dot(v[i], v[i]))
+
+    ids = wp.array([0, 2], dtype=int)
+    v, loss = wp.zeros(3, dtype=wp.vec3, requires_grad=True), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(damp, 2, [ids, v])
+        wp.launch(energy, 3, [v], [loss])
+    tape.backward(loss)
+    """,
+    ),
+    "the in-place product wins over the in-place update": (
+        "WL301",
+        """
+    @wp.kernel
+    def damp(v: wp.array(dtype=float), c: wp.array(dtype=float)):
+        i = wp.tid()
+        v[i] = v[i] * c[i]  # here
+        v[i] = wp.sin(v[i])
+
+    v, c, loss = grad(), grad(), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(damp, 3, [v, c])
+        wp.launch(total, 3, [v], [loss])
+    tape.backward(loss)
+    """,
+    ),
 }
 
 

@@ -107,7 +107,7 @@ def _rule_of(cause: dict[str, Any], foreign: list[dict[str, Any]]) -> tuple[str,
     """The rule a confirmed overwrite breaks, in the order of precedence, and what to do about it."""
     kind, recorded = cause["kind"], cause["recorded"]
     elsewhere = bool(foreign) and not any(r.get("same_tape", True) for r in foreign)
-    if kind == "unseen" or not cause["on_tape"] or elsewhere or (kind == "launch" and not recorded):
+    if kind == "unseen" or not cause["on_tape"] or elsewhere:
         return "WL106", "do not change `{buffer}` between recording it and calling backward()"
     own = [r for r in cause["readers"] if r["own"]]
     here = [list(f[:2]) for f in cause["stack"][:1]]
@@ -115,6 +115,8 @@ def _rule_of(cause: dict[str, Any], foreign: list[dict[str, Any]]) -> tuple[str,
         return "WL102", "go on with the copied array itself instead of writing back into `{buffer}`"
     if kind != "launch" and not recorded:
         return "WL105", "allocate a fresh `{buffer}` for every step instead of clearing one"
+    if not recorded and not cause.get("after_objective"):
+        return "WL106", "record this launch, or let it write to an array that the tape does not use"
     if own and cause["aliased"]:
         return "WL104", "write the result of each step to an array of its own"
     if any([list(f[:2]) for f in r["stack"][:1]] == here for r in foreign):
