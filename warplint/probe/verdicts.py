@@ -92,7 +92,7 @@ class _Judge:
         if wrong:
             self.wrong(wrong)
             return self.finish(ProgramStatus.WRONG, None)
-        weak = [rows for rows in parameters if not any(r["outcome"] == "agrees" for r in rows)]
+        weak = [rows for rows in parameters if _is_weak(rows)]
         if weak:
             reason = _weak_reason(weak[0])
             self.inconclusive(weak[0], reason)
@@ -530,6 +530,12 @@ def _is_wrong(rows: list[dict[str, Any]]) -> bool:
         return True
     # One scalar parameter measured once has no second direction.
     return bool(differing) and all(math.prod(r["shape"]) * _width(r) == 1 for r in rows) and len(rows) == 1
+
+
+def _is_weak(rows: list[dict[str, Any]]) -> bool:
+    """Nothing agrees, or a difference was seen that could not be reproduced."""
+    outcomes = {r["outcome"] for r in rows}
+    return "agrees" not in outcomes or "differs" in outcomes
 
 
 def _width(row: dict[str, Any]) -> int:

@@ -66,6 +66,14 @@ def test_a_difference_in_one_direction_alone_is_not_believed() -> None:
     assert Verdict.CONFIRMED not in {r.verdict for r in judged.results}
 
 
+def test_agreement_in_another_iteration_does_not_outvote_a_difference() -> None:
+    run = facts(
+        episode(1, check(1.2, 1.0, "differs"), check(0.5, 0.5, "agrees", "random signs 1")),
+        episode(2, check(1.0, 1.0, "agrees")),
+    )
+    assert judge(run).row.status is ProgramStatus.INCONCLUSIVE
+
+
 def test_it_is_believed_when_a_second_iteration_shows_it_too() -> None:
     run = facts(episode(1, check(1.2, 1.0, "differs")), episode(2, check(1.3, 1.0, "differs")))
     assert judge(run).row.status is ProgramStatus.WRONG
