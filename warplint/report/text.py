@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 
 from warplint.model import Evidence, ProgramRow, ProgramStatus, Removal, Report, Result, Verdict
-from warplint.report.context import Context, fails_as_error, headline
+from warplint.report.context import Context, fails_as_error
 from warplint.report.excerpt import excerpt
 from warplint.report.numbers import percent, rough, short
 
@@ -167,8 +167,9 @@ class _Writer:
         return lines
 
     def counterfactual(self, result: Result, removal: Removal) -> list[str]:
-        check = headline(result)
-        before = f"{percent(check.relative_error)} -> " if check else ""
+        # Before and after must speak of one run: with the cause put back, and without it.
+        kept = removal.leave_one_out if len(removal.set) <= 1 else None
+        before = f"{percent(kept)} -> " if kept is not None else ""
         lines = self.wrap(
             f"with the cause taken away: {before}{percent(removal.relative_error)} ({removal.removed})"
         )
