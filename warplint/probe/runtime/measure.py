@@ -25,6 +25,8 @@ DOUBT = 3.0
 """A difference must exceed this multiple of what autodiff itself changes by around the point."""
 SPACING = 1.0e-5
 """Spacing of the noise estimate's evaluations, relative to the parameter's scale."""
+TYPICAL_PASSES = 40
+"""Passes of a full comparison; where they do not fit, two directions have to do."""
 FEWEST_PASSES = 12
 """Passes below which nothing can be judged."""
 SHORTEN = "shorten the program with --entry 'program arguments' or --set, or raise --timeout"
@@ -224,6 +226,8 @@ class Trunk(Observer):
         result.child_seconds = time.monotonic() - began
         patience = max(10.0, 30.0 * result.child_seconds)
         self.check_budget(result.child_seconds)
+        share = (self.deadline - time.monotonic()) / (len(self.targets) + 1)
+        brief = brief or TYPICAL_PASSES * result.child_seconds > share
         plain = self.following_run(result, parameter) if self.may_be_stale(episode) else None
         twin = plain or self.gradient_run(result, parameter)
         # A run on to the next version may pass further backward calls.
