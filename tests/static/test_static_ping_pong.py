@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import PRELUDE  # type: ignore[attr-defined]
+from static_prelude import PRELUDE
 
 KERNELS = PRELUDE
 

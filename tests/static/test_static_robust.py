@@ -7,9 +7,9 @@ import sys
 import time
 
 import pytest
-from conftest import PRELUDE  # type: ignore[attr-defined]
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from static_prelude import PRELUDE
 
 PROGRAM = (
     PRELUDE
