@@ -34,7 +34,7 @@ _DETACHED = re.compile(
     r"detach|stop[_ -]?grad|truncat|tbptt|semi[_ -]?gradient|straight[_ -]?through", re.IGNORECASE
 )
 
-UNMEASURED_RULES = ("quantised", "chaotic", "staircase", "noise", "kink", "uncertain", "not finite")
+UNMEASURED_RULES = ("rough", "quantised", "chaotic", "staircase", "noise", "kink", "uncertain", "not finite")
 """Words of an inconclusive reason that speak of the objective rather than of the program."""
 
 
@@ -528,8 +528,8 @@ def _is_wrong(rows: list[dict[str, Any]]) -> bool:
     ]
     if len(differing) >= 2:
         return True
-    # One scalar parameter measured once has no second direction.
-    return bool(differing) and all(math.prod(r["shape"]) * _width(r) == 1 for r in rows) and len(rows) == 1
+    # A scalar parameter has no second direction; its later iterations were measured where there are any.
+    return bool(differing) and all(math.prod(r["shape"]) * _width(r) == 1 for r in rows)
 
 
 def _is_weak(rows: list[dict[str, Any]]) -> bool:

@@ -82,6 +82,10 @@ def test_it_is_believed_when_a_second_iteration_shows_it_too() -> None:
 def test_a_single_scalar_parameter_has_no_second_direction() -> None:
     run = facts(episode(1, check(1.2, 1.0, "differs"), shape=[1]))
     assert judge(run).row.status is ProgramStatus.WRONG
+    later = facts(
+        episode(1, check(1.0, 1.0, "agrees"), shape=[1]), episode(2, check(2.0, 1.0, "differs"), shape=[1])
+    )
+    assert judge(later).row.status is ProgramStatus.WRONG
     vector = facts(episode(1, check(1.2, 1.0, "differs"), shape=[1], components=3))
     assert judge(vector).row.status is ProgramStatus.INCONCLUSIVE
 

@@ -25,6 +25,10 @@ DOUBT = 3.0
 """A difference must exceed this multiple of what autodiff itself changes by around the point."""
 SPACING = 1.0e-5
 """Spacing of the noise estimate's evaluations, relative to the parameter's scale."""
+ROUGH_SIGNAL = 32.0
+"""Rounding errors by which autodiff and finite difference must differ over the smallest displacement."""
+ROUGH_NOISE = 64.0
+"""Rounding errors above which the noise of an objective is more than rounding."""
 TYPICAL_PASSES = 40
 """Passes of a full comparison; where they do not fit, two directions have to do."""
 FEWEST_PASSES = 12
@@ -313,6 +317,8 @@ class Trunk(Observer):
             result.sigma = noise.level
             if verdict.outcome == judge.DIFFERS and not result.stale_view and np.isfinite(verdict.ad):
                 verdict = self.doubt(result, parameter, start, direction, verdict)
+                if verdict.outcome == judge.DIFFERS:
+                    verdict = doubt_roughness(line, start, memory.dtype, verdict)
             result.checks.append((direction.name, verdict))
         if result.outcome == judge.DIFFERS and base["copied"] and not result.stale_view:
             self.hold_host_copies(result, base["copied"], at)
@@ -453,6 +459,35 @@ class Trunk(Observer):
         if late is not None and late.size == result.gradient.size:
             result.stale_view = True
             result.gradient = late.reshape(result.gradient.shape)
+
+
+def doubt_roughness(line: judge.Line, start: Any, dtype: Any, verdict: judge.Judgement) -> judge.Judgement:
+    """Is the finite difference the slope of the very piece the point lies on?
+
+    Where surfaces hide each other or elements switch, the objective jumps between nearby points.
+    Autodiff differentiates the smooth piece; a difference quotient over many jumps tells another
+    slope, however well its steps agree. So the smallest displacements that can still tell
+    autodiff and finite difference apart are tried: if most of them agree on a slope that is not
+    the finite difference's, it is no derivative and cannot be held against autodiff.
+    """
+    gap = abs(verdict.ad - verdict.fd)
+    spacing = 16.0 * float(np.finfo(dtype).eps) * max(line.scale, float(np.max(np.abs(start))))
+    delta = max(ROUGH_SIGNAL * line.resolution * abs(line.base) / gap, spacing)
+    if delta > verdict.step / 8.0:
+        return verdict
+    values = [line.value(k * delta) for k in range(-3, 4)]
+    slopes = np.diff(values) / delta
+    local = float(np.median(slopes))
+    together = int(np.sum(np.abs(slopes - local) <= 0.25 * gap))
+    # Rounding alone may tilt the smallest displacements too; jumps are what it cannot make.
+    jumps = float(np.max(np.abs(slopes - local))) > 8.0 * gap
+    if (
+        (jumps or verdict.sigma > ROUGH_NOISE * line.resolution * abs(line.base))
+        and together >= 4
+        and abs(local - verdict.fd) > 0.25 * gap
+    ):
+        verdict.outcome = "inconclusive: rough, the objective jumps and has another slope between its jumps"
+    return verdict
 
 
 def parameter_scale(start: Any) -> float:

@@ -175,6 +175,9 @@ class Session:
             if len(episodes) > 1:
                 chosen.append((episodes[0], 1, True))
                 chosen.append((episodes[1], 2, False))
+                if len(episodes) > 2 and int(np.prod(episodes[0].shape)) == 1:
+                    # A scalar has one direction: what the second iteration shows, a third repeats.
+                    chosen.append((episodes[2], 3, True))
             else:
                 chosen.append((episodes[0], 1, False))
         return chosen, uncovered
