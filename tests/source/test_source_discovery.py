@@ -89,3 +89,11 @@ def test_byte_screen(tmp_path, text, expected):
     put(tmp_path, "a.py", text=text)
     (file,) = discover(["."], root=tmp_path).files
     assert file.screened is expected
+
+
+def test_links_to_nowhere_are_passed_over(tmp_path: Path) -> None:
+    """Editors keep lock files like this beside an unsaved buffer."""
+    (tmp_path / "train.py").write_text("import warp\n")
+    (tmp_path / ".#train.py").symlink_to("user@host.1234")
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    assert [f.display for f in discover([tmp_path], root=tmp_path).files] == ["train.py"]

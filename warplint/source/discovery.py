@@ -243,6 +243,8 @@ def _walk(top: Path) -> Iterator[Path]:
             if is_directory:
                 if entry.name not in DEFAULT_EXCLUDES and not _ignored(path, specs, directory=True):
                     stack.append((path, specs))
+            elif entry.is_symlink() and not path.exists():
+                continue  # an editor's lock file, or a link to what is gone: nobody asked for it
             elif entry.name.endswith(".py") and not _ignored(path, specs, directory=False):
                 yield path
 
