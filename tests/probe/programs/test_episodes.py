@@ -222,3 +222,19 @@ for it in range(4):
     y.grad.zero_()
 """
     assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "agrees"]}
+
+
+def test_a_loss_reset_before_its_backward_call_is_still_the_loss(tmp_path: Path) -> None:
+    body = """
+x, loss = array([0.5, 1.0]), zeros(1)
+for it in range(4):
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    loss.zero_()
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.05 * x.grad.numpy())
+    tape.zero()
+"""
+    assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "agrees"]}

@@ -116,6 +116,27 @@ def given_by_user(gradient: Any) -> bool:
     return getattr(gradient, "_warplint_computed", None) != (resets(gradient), hash(content(gradient)))
 
 
+def mark_recorded(array: Any) -> None:
+    """A recorded operation was handed this scalar: its value is what the tape made of it."""
+    if is_array(array) and array.size == 1:
+        base = root(array)
+        base._warplint_recorded, base._warplint_kept = True, None
+
+
+def keep_recorded(array: Any) -> None:
+    """Something off the tape is about to write this scalar: remember what the tape made of it."""
+    if is_array(array) and array.size == 1 and array.ptr:
+        base = root(array)
+        if getattr(base, "_warplint_recorded", False):
+            base._warplint_recorded, base._warplint_kept = False, values(base)
+
+
+def recorded_values(array: Any) -> Any:
+    """A loss as its tape left it, whatever was written to it since; other arrays as they are."""
+    kept = getattr(root(array), "_warplint_kept", None)
+    return values(array) if kept is None else kept
+
+
 def walk(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Arrays among launch arguments, struct fields included, as (path, array)."""
     for index, value in enumerate(values or ()):

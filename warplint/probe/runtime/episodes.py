@@ -23,7 +23,7 @@ def objective_of(event: Event, baseline: dict[int, Any] | None, chain: set[int])
     if event.kind == "backward":
         loss = event.details.get("loss")
         if arrays.is_array(loss):
-            return float(np.sum(arrays.values(loss)))
+            return float(np.sum(arrays.recorded_values(loss)))
         seeds = baseline if baseline is not None else seeds_of(event, chain, frozenset())
         seeded = _seedable(event)
         return float(sum(np.sum(arrays.values(seeded[i]) * seed) for i, seed in seeds.items() if i in seeded))

@@ -101,14 +101,37 @@ class Stream:
         return event
 
     def run(self, event: Event, call: Callable[[], Any]) -> Any:
+        _keep_scalars(event)
         self.observer.before(event)
         self.depth += 1
         try:
             result = call()
         finally:
             self.depth -= 1
+        _mark_scalars(event)
         self.observer.after(event)
         return result
+
+
+def _keep_scalars(event: Event) -> None:
+    """A loss may be reset between its last launch and the backward call: keep what it was."""
+    if event.recorded:
+        return
+    if event.kind in ("zero", "fill", "assign", "copy"):
+        targets = [event.target]
+    elif event.kind == "launch":
+        targets = [array for _, array in event.arrays]
+    else:
+        return
+    for array in targets:
+        arrays.keep_recorded(array)
+
+
+def _mark_scalars(event: Event) -> None:
+    if not event.recorded:
+        return
+    for array in [a for _, a in event.arrays] + ([event.target] if event.target is not None else []):
+        arrays.mark_recorded(array)
 
 
 def install(sites: Sites) -> Stream:
