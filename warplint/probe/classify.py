@@ -54,7 +54,8 @@ def _without_gradient(cause: dict[str, Any], paths: Paths) -> Named:
 
 
 def _overwrite(cause: dict[str, Any], paths: Paths) -> Named:
-    names = [b for b in cause["buffers"] if b] or ["an array"]
+    # What only the overwriting launch itself was handed is its output, not what was lost.
+    names = [b for b in cause.get("needed") or cause["buffers"] if b] or ["an array"]
     buffer = names[0]
     all_of_them = " and ".join(f"`{n}`" for n in names[:3])
     location = _location(cause["stack"], paths)

@@ -141,7 +141,8 @@ class _Judge:
             f"at iteration{'s' if len(iterations) > 1 else ''} {' and '.join(map(str, iterations))}"
             + self.seeds_taken_as_given(parameters)
             + self.held_constant(parameters)
-            + self.not_measured(parameters),
+            + self.not_measured(parameters)
+            + self.how_it_ended(),
             None,
             location=self.backward(parameters[0]),
             evidence=self.evidence(
@@ -172,6 +173,14 @@ class _Judge:
             if row["outcome"].startswith("inconclusive")
         }
         return "".join(f"; iteration {n} could not be measured ({why})" for n, why in sorted(found.items()))
+
+    def how_it_ended(self) -> str:
+        """A program that fails after the measured iterations is worth a word."""
+        error = self.facts.structure.get("error")
+        if not error:
+            return ""
+        raised = self.facts.structure.get("ending") == "raised"
+        return f"; the program raised {error} later on" if raised else f"; {error}"
 
     def meant(self, rows: list[dict[str, Any]]) -> bool:
         """Whether all of the difference flows through host copies that the code calls detached."""

@@ -137,3 +137,26 @@ def test_a_constant_is_overridden_for_the_probe_only(tmp_path: Path) -> None:
 def test_an_error_after_two_iterations_still_leaves_two_to_measure(tmp_path: Path) -> None:
     body = program("", "1.0") + "    if it == 1:\n        raise RuntimeError('diverged')\n"
     assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "agrees"]}
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        ("while True:\n    pass\n", "did not come to an end"),
+        ("import ctypes\nctypes.string_at(0)\n", "killed by SIGSEGV"),
+        ("raise ValueError('after the fact')\n", "after the fact"),
+    ],
+)
+def test_what_was_seen_before_a_program_went_wrong_is_measured(
+    ending: str, said: str, tmp_path: Path
+) -> None:
+    told = run(write(tmp_path, program("", "1.0").replace("range(4)", "range(3)") + ending), seconds=40)
+    assert set(told.outcomes["x"]) == {"agrees"}
+    assert said in told.of("measured")[0]["structure"]["error"]
+
+
+def test_a_constant_that_does_not_exist_is_not_overridden_in_silence(tmp_path: Path) -> None:
+    told = run(write(tmp_path, program("", "1.0")), overrides={"__main__": {"STEPS": "3"}})
+    assert [m["reason"] for m in told.of("blocked")] == [
+        "--set __main__.STEPS: the program assigns no such module-level constant"
+    ]

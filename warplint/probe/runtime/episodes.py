@@ -9,7 +9,7 @@ import numpy as np
 
 from . import arrays
 from .forks import Reporter
-from .hooks import Event, Observer
+from .hooks import LOADING, Event, Observer
 from .scout import Episode, adopt_manual_gradients, manual_seeds, note_chain
 from .sites import Sites
 
@@ -385,6 +385,7 @@ class GradientChild(Observer):
             {
                 "gradient": gradient,
                 "included": included,
+                "loading": LOADING,
                 "continued": self.continued,
                 "copied": self.copied,
                 "late": self.late,

@@ -84,8 +84,6 @@ class Stream:
         self.graph_replays = 0
         self.devices: Any = None
         self.stderr: Any = None
-        self.compile_seconds = 0.0
-        """Time spent in loading (compiling) kernel modules, which is no time of the program's."""
         self.allocating = 0
 
     def event(self, kind: str) -> Event:
@@ -144,7 +142,7 @@ def install(sites: Sites) -> Stream:
     _hook_array_methods(stream)
     _hook_tape(stream)
     _hook_graphs(stream)
-    _time_compilation(stream)
+    _time_compilation()
     return stream
 
 
@@ -426,7 +424,18 @@ def _hook_tape(stream: Stream) -> None:
     tape_class.backward = backward
 
 
-def _time_compilation(stream: Stream) -> None:
+class Loading:
+    """Kernel modules loaded (compiled) in this process; that time is none of the program's."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.modules: set[str] = set()
+
+
+LOADING = Loading()
+
+
+def _time_compilation() -> None:
     original = context.Module.load
 
     @functools.wraps(original)
@@ -435,9 +444,20 @@ def _time_compilation(stream: Stream) -> None:
         try:
             return original(self, *args, **kwargs)
         finally:
-            stream.compile_seconds += time.monotonic() - began
+            LOADING.seconds += time.monotonic() - began
+            LOADING.modules.add(self.name)
 
     context.Module.load = load
+
+
+def load_modules(names: set[str]) -> None:
+    """Loads kernel modules that the program is known to use, so that forks need not each."""
+    for module in list(context.user_modules.values()):
+        if module.name in names:
+            try:
+                module.load(context.runtime.get_device("cpu"))
+            except Exception:
+                continue  # the program itself will say what is wrong with it
 
 
 # -- graph capture -----------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 from . import arrays, judge
 from .episodes import GradientChild, HostCopies, ObjectiveChild
 from .forks import BecomeChild, ChildFailure, Reporter, fork
-from .hooks import Event, Observer, Stream
+from .hooks import LOADING, Event, Observer, Stream, load_modules
 from .scout import Episode
 
 ZERO_SCALE = 1.0e-2
@@ -227,7 +227,10 @@ class Trunk(Observer):
 
         began = time.monotonic()
         base = self.gradient_run(result, parameter)
-        result.child_seconds = time.monotonic() - began
+        # Kernels that the child had to load are loaded here too, so that the next need not.
+        loading = base["loading"].seconds - LOADING.seconds
+        result.child_seconds = time.monotonic() - began - loading
+        load_modules(base["loading"].modules - LOADING.modules)
         patience = max(10.0, 30.0 * result.child_seconds)
         self.check_budget(result.child_seconds)
         share = (self.deadline - time.monotonic()) / (len(self.targets) + 1)

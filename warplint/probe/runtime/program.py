@@ -21,6 +21,10 @@ def run(path: str, arguments: list[str], directory: str) -> None:
     runpy.run_path(path, run_name="__main__")
 
 
+OVERRIDDEN: set[str] = set()
+"""What was replaced in this process so far, as ``module.NAME``."""
+
+
 def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
     """Replaces module-level constants as their modules are imported.
 
@@ -37,7 +41,7 @@ def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
         if not wanted:
             return original_get(self, fullname)
         source = self.get_data(self.path)
-        return compile(_substituted(source, wanted), self.path, "exec", dont_inherit=True)
+        return compile(_substituted(source, wanted, fullname), self.path, "exec", dont_inherit=True)
 
     loader.get_code = get_code  # type: ignore[method-assign]
 
@@ -50,7 +54,7 @@ def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
         if not wanted:
             return original_run(*args)
         with open(path, "rb") as file:
-            tree = _substituted(file.read(), wanted)
+            tree = _substituted(file.read(), wanted, "__main__", stem)
         code = compile(tree, path, "exec", dont_inherit=True)
         result = original_run(*args)
         return (code, path) if isinstance(result, tuple) else code
@@ -58,7 +62,7 @@ def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
     runpy._get_code_from_file = get_main  # type: ignore[attr-defined]
 
 
-def _substituted(source: bytes, wanted: Mapping[str, str]) -> ast.Module:
+def _substituted(source: bytes, wanted: Mapping[str, str], *modules: str) -> ast.Module:
     tree = ast.parse(source)
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -68,6 +72,7 @@ def _substituted(source: bytes, wanted: Mapping[str, str]) -> ast.Module:
         else:
             continue
         if isinstance(target, ast.Name) and target.id in wanted:
+            OVERRIDDEN.update(f"{module}.{target.id}" for module in modules)
             value = ast.parse(wanted[target.id], mode="eval").body
             for part in ast.walk(value):
                 ast.copy_location(part, node.value)  # type: ignore[arg-type]

@@ -99,6 +99,10 @@ def _tuples(value: Any) -> Any:
 if __name__ == "__main__":
     order = json.load(sys.stdin)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # no input for the program
+    # The kernels that the probe compiled: the numbers come sooner, and from the same machine code.
+    cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "warplint")
+    if os.path.isdir(os.path.join(cache, "warp-kernels")):
+        os.environ.setdefault("WARP_CACHE_PATH", os.path.join(cache, "warp-kernels"))
     import bootstrap  # type: ignore[import-not-found]  # a sibling, found by path
 
     status = bootstrap.load("replay").replay(order)

@@ -9,6 +9,8 @@ products) handed to the backward calls before that read.
 
 from __future__ import annotations
 
+import os
+import pickle
 import time
 import weakref
 from dataclasses import dataclass, field
@@ -16,7 +18,8 @@ from typing import Any
 
 from . import arrays
 from .forks import Reporter
-from .hooks import Event, Observer, Stream
+from .hooks import LOADING, Event, Observer, Stream
+from .program import OVERRIDDEN
 
 MAX_USES = 2_000
 HASH_LIMIT = 1 << 26
@@ -92,6 +95,8 @@ class Structure:
     graph_replays: int = 0
     gradient_reads: int = 0
     cuda_on_cpu: bool = False
+    overridden: set[str] = field(default_factory=set)
+    """Constants (``module.NAME``) that were found and replaced."""
     lines: set[tuple] = field(default_factory=set)
     """(file, line) of every user frame an event or an allocation lies under."""
 
@@ -112,7 +117,14 @@ class Scout(Observer):
     """Watches a bounded number of iterations and reports the :class:`Structure`."""
 
     def __init__(
-        self, stream: Stream, reporter: Reporter, *, seconds: float, events: int = 200_000, episodes: int = 4
+        self,
+        stream: Stream,
+        reporter: Reporter,
+        *,
+        seconds: float,
+        partial: str,
+        events: int = 200_000,
+        episodes: int = 4,
     ) -> None:
         self.stream = stream
         self.reporter = reporter
@@ -127,6 +139,8 @@ class Scout(Observer):
         self.completed: dict[tuple, int] = {}
         self.latest: dict[tuple, Episode] = {}
         self.open: list[tuple[Any, Episode]] = []
+        self.partial = partial
+        """File that holds the structure so far, in case the program never comes back."""
 
     # -- bookkeeping ---------------------------------------------------------------------
 
@@ -202,7 +216,15 @@ class Scout(Observer):
             episode.next_start = following.start
             episode.next_serial = following.serial
             episode.complete = True
+            self.keep()
             self.completed[episode.family] = self.completed.get(episode.family, 0) + 1
+
+    def keep(self) -> None:
+        """Saves what is known so far: the program may hang or crash after its last iteration."""
+        self.fill("lost")
+        with open(self.partial + ".new", "wb") as file:
+            pickle.dump(self.structure, file, protocol=4)
+        os.replace(self.partial + ".new", self.partial)
 
     def skip_unread_passes(self, episode: Episode) -> None:
         """Lets the episode begin after backward calls whose gradient was zeroed unread.
@@ -281,7 +303,7 @@ class Scout(Observer):
             return True
         # A later iteration shows what the first cannot (gradients that add up, stale reads).
         patience = 1.0 if max(counts, default=0) >= 2 else 2.5
-        elapsed = time.monotonic() - self.started - self.stream.compile_seconds
+        elapsed = time.monotonic() - self.started - LOADING.seconds
         return self.stream.total > self.max_events * patience or elapsed > self.seconds * patience
 
     def before_launch(self, event: Event) -> None:
@@ -436,13 +458,18 @@ class Scout(Observer):
         for episode in structure.episodes:
             if not episode.complete:
                 self.finish(episode, None)
-        structure.ending = ending
+        self.fill(ending)
         structure.error = error
+        self.reporter.leave(structure)
+
+    def fill(self, ending: str) -> None:
+        structure = self.structure
+        structure.ending = ending
         structure.events = self.stream.total
         structure.seconds = time.monotonic() - self.started
         structure.graph_replays = self.stream.graph_replays
+        structure.overridden = set(OVERRIDDEN)
         structure.cuda_on_cpu = self.stream.devices is not None and self.stream.devices.used
-        self.reporter.leave(structure)
 
 
 def adopt_manual_gradients(event: Event) -> None:

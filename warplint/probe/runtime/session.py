@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pickle
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,8 +26,19 @@ from .measure import SHORTEN, Measured, Trunk  # noqa: E402
 from .scout import Episode, Scout, Structure  # noqa: E402
 from .sites import Sites  # noqa: E402
 
+SCOUT_SHARE = 0.75
+"""Share of the time limit after which a program that has not come back is given up."""
 MAX_PARAMETERS = 8
 """Parameter arrays measured in full; further ones are listed as not covered."""
+
+
+def kept(partial: str) -> Structure | None:
+    """What a scout that did not come back had saved, if it saw an iteration."""
+    try:
+        with open(partial, "rb") as file:
+            return pickle.load(file)
+    except (OSError, EOFError, pickle.UnpicklingError):
+        return None
 
 
 class LastLine:
@@ -91,6 +105,12 @@ class Session:
         structure = self.scout()
         if structure is None:
             return
+        asked = {f"{m}.{n}" for m, names in (self.spec.get("overrides") or {}).items() for n in names}
+        missing = sorted(asked - structure.overridden)
+        if missing and structure.error is None:
+            reason = f"--set {missing[0]}: the program assigns no such module-level constant"
+            self.send({"type": "blocked", "reason": reason})
+            return
         self.send({"type": "scouted", "lines": sorted(structure.lines)})
         targets, uncovered = self.choose(structure)
         if not targets:
@@ -113,17 +133,27 @@ class Session:
     def scout(self) -> Structure | None:
         self.send({"type": "progress", "stage": "scout", "done": 0, "total": 1})
         left = self.deadline - time.monotonic()
+        partial = os.path.join(tempfile.gettempdir(), f"warplint-scout-{os.getpid()}")
 
         def work(reporter: Reporter) -> None:
-            self.stream.observer = Scout(self.stream, reporter, seconds=max(2.0, 0.25 * left))
+            self.stream.observer = Scout(
+                self.stream, reporter, seconds=max(2.0, 0.25 * left), partial=partial
+            )
             self.run_user()
 
         self.forward_passes += 1
         try:
-            structure = run_in_child(work, self.deadline)
+            structure = run_in_child(work, time.monotonic() + SCOUT_SHARE * left)
         except ChildFailure as failure:
-            self.send({"type": "blocked", "reason": self.explain(failure)})
-            return None
+            structure = kept(partial)
+            if structure is None:
+                self.send({"type": "blocked", "reason": self.explain(failure)})
+                return None
+            how = "did not come to an end" if failure.hung else f"was {failure.reason}"
+            structure.error = f"the program {how} after these iterations"
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(partial)
         if isinstance(structure, dict):
             self.send({"type": "blocked", "reason": structure["error"]})
             return None

@@ -317,6 +317,7 @@ class Snapshots(Observer):
                 "count": 0,
                 "readers": [],
                 "buffers": [],
+                "needed": [],
                 "what": [],
                 "after_objective": True,
             }
@@ -327,6 +328,8 @@ class Snapshots(Observer):
             found["what"].append(what)
         if overwriter["buffer"] not in found["buffers"]:
             found["buffers"].append(overwriter["buffer"])
+        if not own and overwriter["buffer"] not in found["needed"]:
+            found["needed"].append(overwriter["buffer"])
         if reader is not None and reader not in found["readers"] and len(found["readers"]) < 8:
             found["readers"].append(reader)
 
