@@ -51,6 +51,7 @@ class Stages:
     rows: tuple[ProgramRow, ...] = ()
     skipped: tuple[str, ...] = ()
     internal_errors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     probed: list[dict[str, Any]] = field(default_factory=list)
 
     def analyze(self, files: Any, programs: Any, *, root: Any) -> Any:
@@ -62,7 +63,7 @@ class Stages:
         self.probed.append({"programs": programs, "findings": findings, "settings": settings})
         for number, program in enumerate(programs, start=1):
             progress(SimpleNamespace(program=program.label, stage="done", done=number, total=len(programs)))
-        return SimpleNamespace(results=self.results, programs=self.rows)
+        return SimpleNamespace(results=self.results, programs=self.rows, notes=self.notes)
 
 
 def result(verdict: Verdict, rule: str = "WL103", **more: Any) -> Result:

@@ -46,7 +46,7 @@ def test_no_probe_says_so(project, stages, warplint):
 
 def test_settings_reach_the_probe(project, stages, warplint):
     warplint(
-        *("--timeout", "5", "--budget", "50", "--jobs", "2", "--python", "py", "--device", "cuda:0"),
+        *("--timeout", "5", "--budget", "50", "--jobs", "2", "--python", "py", "--device", "cpu"),
         *("--set", "train.STEPS=8", "--set", "train.RATE=1e-3"),
     )
     settings = stages.probed[0]["settings"]
@@ -56,7 +56,7 @@ def test_settings_reach_the_probe(project, stages, warplint):
         "budget": 50.0,
         "jobs": 2,
         "python": "py",
-        "device": "cuda:0",
+        "device": "cpu",
         "overrides": (("train.STEPS", "8"), ("train.RATE", "1e-3")),
     }
 
@@ -240,6 +240,39 @@ def test_a_tree_without_warp_is_quietly_clean(tmp_path, stages, warplint, monkey
     assert (run.status, run.out, run.err) == (0, "nothing found in 1 file\n", "")
     (tmp_path / "a.py").write_text('if __name__ == "__main__":\n    print()\n')
     assert warplint().err == ""
+
+
+def test_programs_without_a_verdict_are_said(project, stages, warplint):
+    stages.rows = (row(ProgramStatus.INCONCLUSIVE, "too noisy"), row(ProgramStatus.BLOCKED, "it exits"))
+    assert warplint().err == (
+        "warplint: warning: nothing could be probed: 1 program could not be run (it exits);"
+        " 1 program ran without a verdict (too noisy); no gradient was measured\n"
+    )
+    stages.rows += (row(ProgramStatus.VERIFIED),)
+    assert warplint().err == ""
+
+
+def test_a_directory_without_python_is_said(project, stages, warplint):
+    (project / "empty").mkdir()
+    run = warplint("empty")
+    assert run.status == 0
+    assert run.err == "warplint: warning: nothing was checked: no Python file was found in empty\n"
+    assert "no Python file that is not excluded was found in ." in warplint("--exclude", "*.py").err
+
+
+def test_what_was_named_and_is_not_checked_is_said(project, stages, warplint):
+    (project / "notes.txt").write_text("hello")
+    (project / "train.ipynb").write_text("{}")
+    assert warplint("--no-probe", "notes.txt", "train.ipynb").err == (
+        "warplint: warning: notes.txt: not checked: not a Python file\n"
+        "warplint: warning: train.ipynb: not checked: notebooks are not supported by this version\n"
+    )
+
+
+def test_notes_of_the_probe_are_said(project, stages, warplint):
+    stages.rows = (row(ProgramStatus.WRONG),)
+    stages.notes = ("no evidence was written",)
+    assert warplint().err == "warplint: warning: no evidence was written\n"
 
 
 def test_no_finding_leaves_nothing_to_probe_on_request(project, stages, warplint):

@@ -9,6 +9,12 @@ import sys
 import time
 
 import pytest
+from cli_fakes import TRAIN, row
+
+from warplint.cli import stages as real_stages
+from warplint.model import ProgramStatus
+
+REAL_PROBE = real_stages.probe
 
 
 def error(run) -> str:
@@ -44,7 +50,24 @@ def error(run) -> str:
         (("--set", "a-b=3"), "--set: 'a-b=3' is not of the form module.NAME=value"),
         (("--jobs", "0"), "--jobs: 0 is not in the range x>=1"),
         (("--jobs", "many"), "--jobs: 'many' is not a valid integer range"),
-        (("--timeout", "-3"), "--timeout: -3.0 is not in the range x>0"),
+        (("--timeout", "-3"), "--timeout: expected a positive number of seconds, got '-3'"),
+        (("--timeout", "nan"), "--timeout: expected a positive number of seconds, got 'nan'"),
+        (("--timeout", "inf"), "--timeout: expected a positive number of seconds, got 'inf'"),
+        (("--budget", "0"), "--budget: expected a positive number of seconds, got '0'"),
+        (("--budget", "soon"), "--budget: expected a positive number of seconds, got 'soon'"),
+        (
+            ("--device", "cuda:0"),
+            "--device: probing on a CUDA device is not supported by this version;"
+            " CUDA programs are run on the CPU",
+        ),
+        (("--device", "foo"), "--device: unknown device 'foo'; this version probes on cpu only"),
+        (("--no-probe", "--probe=all"), "--no-probe and --probe contradict each other"),
+        (("-q", "-v"), "--quiet and --verbose contradict each other"),
+        (("--select", ""), "--select: names no rule"),
+        (
+            ("--select", "WL9", "--ignore", "WL9"),
+            "all selected rules are ignored: --select and --ignore leave none",
+        ),
         (("--entry", "gone.py --small"), "no such entry file: gone.py"),
         (("--entry", "'"), 'cannot split the entry "\'": No closing quotation'),
         (("--config", "gone.toml"), "no such configuration file: gone.toml"),
@@ -162,6 +185,116 @@ def test_interrupted_by_a_signal(tmp_path):
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=20)
     assert (child.returncode, out, err) == (130, "", "warplint: interrupted\n")
+
+
+@pytest.mark.parametrize(("number", "jobs"), [(signal.SIGTERM, "2"), (signal.SIGHUP, "1")])
+def test_a_signal_ends_the_probe_and_leaves_nothing(tmp_path, number, jobs):
+    slow = r"""
+import sys, warplint.cli.main as m, warplint.probe.plan as plan
+from warplint.probe import sandbox
+from warplint.probe.interpreter import Interpreter
+from warplint.probe.scratch import Scratch
+
+def probe_one(program, *rest):
+    python = Interpreter(sys.executable, "", "", "", "")
+    with Scratch(rest[1].root, rest[1].root) as scratch:
+        sandbox.run(
+            [sys.executable, "-c", "import os, time; os.write(REPORT, b'{}\\n'); time.sleep(60)".replace(
+                "REPORT", "int(os.environ['WARPLINT_REPORT_FD'])")],
+            scratch=scratch, environment=sandbox.program_environment(scratch, python),
+            on_message=lambda message: print("started", flush=True),
+        )
+    raise SystemExit("unreachable")
+
+plan._probe_program = probe_one
+m.run(["--jobs", sys.argv[1], "."])
+"""
+    project, temporary = tmp_path / "project", tmp_path / "tmp"
+    project.mkdir()
+    temporary.mkdir()
+    for name in ("a.py", "b.py"):
+        (project / name).write_text(TRAIN)
+    environment = {**os.environ, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    child = subprocess.Popen(
+        [sys.executable, "-c", slow, jobs],
+        cwd=project,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(int(jobs)):
+        assert child.stdout.readline() == "started\n"
+    child.send_signal(number)
+    out, err = child.communicate(timeout=20)
+    assert (child.returncode, out, err) == (128 + number, "", f"warplint: ended by {number.name}\n")
+    assert list(temporary.iterdir()) == []
+
+
+def command(*arguments: str) -> str:
+    return " ".join([sys.executable, "-c", "'from warplint.cli.main import run; run()'", *arguments])
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--no-probe . >&-", "cannot write to standard output: it is closed"),
+        ("--no-probe . >/dev/full", "cannot write to standard output: no space left on device"),
+        ("rules >/dev/full", "cannot write to standard output: no space left on device"),
+        ("--version >/dev/full", "cannot write to standard output: no space left on device"),
+    ],
+)
+def test_standard_output_that_takes_nothing(tmp_path, words, message):
+    (tmp_path / "a.py").write_text("")
+    done = subprocess.run(
+        ["bash", "-c", command(words)], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (2, f"warplint: error: {message}\n")
+
+
+def test_closed_streams_do_not_matter_to_a_report_in_a_file(tmp_path):
+    (tmp_path / "a.py").write_text("")
+    words = "--no-probe --output-file out.json --format json <&- >&- 2>&-"
+    done = subprocess.run(["bash", "-c", command(words)], cwd=tmp_path, timeout=60)
+    assert done.returncode == 0
+    assert (tmp_path / "out.json").read_text().startswith("{")
+
+
+def test_control_characters_do_not_break_the_line(project, stages, warplint):
+    (project / "tra\nin.py").write_text(TRAIN)
+    assert error(warplint("--entry", "go\x1bne.py")) == "no such entry file: go\\x1bne.py"
+    stages.rows = (row(ProgramStatus.BLOCKED, "raised ValueError: oops\nsecond line"),)
+    run = warplint()
+    assert run.err.count("\n") == 1
+    assert "oops\\nsecond line" in run.err
+
+
+@pytest.mark.parametrize(("python", "why"), [("nowhere/python", "no such Python interpreter")])
+def test_a_named_interpreter_must_do(project, stages, warplint, monkeypatch, python, why):
+    monkeypatch.setattr("warplint.cli.stages.probe", REAL_PROBE)
+    assert error(warplint("--python", python)) == f"--python: {python}: {why}"
+    (project / "warplint.toml").write_text(f'[probe]\npython = "{python}"\n')
+    assert error(warplint()) == f"--python: {project / python}: {why}"
+    assert warplint("--no-probe", "--python", python, "--exit-zero").status == 0
+    (project / "train.py").write_text("print()\n")
+    stages.findings = ()
+    assert warplint("--python", python).status == 0
+
+
+def test_an_interpreter_without_warp_is_a_failed_call(project, stages, warplint, monkeypatch):
+    from warplint.probe import interpreter
+
+    monkeypatch.setattr("warplint.cli.stages.probe", REAL_PROBE)
+    monkeypatch.setattr(interpreter, "_ask", lambda path, origin: "cannot import warp")
+    assert error(warplint("--python", sys.executable)) == f"--python: {sys.executable}: cannot import warp"
+
+
+def test_a_device_of_the_configuration(project, stages, warplint):
+    (project / "warplint.toml").write_text('[probe]\ndevice = "tpu"\n')
+    assert error(warplint()) == (
+        "configuration: probe.device: unknown device 'tpu'; this version probes on cpu only"
+    )
 
 
 def test_a_reader_that_goes_away_is_no_error(repository):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from warplint.model import Location, Report, Result, Verdict
+from warplint.model import Location, ProgramRow, ProgramStatus, Report, Result, Verdict
 from warplint.report import render
 from warplint.report.numbers import percent, short, significant
 
@@ -25,7 +25,10 @@ def test_golden_with_everything_on(report, context, golden):
 
 
 def test_golden_quiet(report, context, golden):
-    golden(GOLDEN / "report-quiet.txt", render("text", report, dataclasses.replace(context, quiet=True)))
+    golden(
+        GOLDEN / "report-quiet.txt",
+        render("text", report, dataclasses.replace(context, quiet=True)),
+    )
 
 
 def test_colour_changes_nothing_but_colour(report, context):
@@ -106,3 +109,31 @@ def test_significant():
     assert significant(0.12345678) == 0.123457
     assert significant(-0.0) == 0.0
     assert significant(float("-inf")) == "-inf"
+
+
+def test_a_reason_is_said_once(context):
+    reason = "the program was killed by SIGSEGV"
+    blocked = Result(
+        "WL903",
+        "probe-blocked",
+        Verdict.NOTE,
+        f"this program could not be probed: {reason}",
+        Location("train.py", 1),
+        program="train.py",
+        reason=reason,
+    )
+    rows = (ProgramRow("train.py", (), None, None, None, ProgramStatus.BLOCKED, reason=reason),)
+    report = Report((blocked,), rows)
+    assert render("text", report, context).count("SIGSEGV") == 1
+    assert render("github", report, context).count("SIGSEGV") == 1
+
+
+def test_control_characters_are_shown_and_not_obeyed(context):
+    result = Result("WL101", "n", Verdict.NOTE, "raised: oops\nand \x1b[31mmore", Location("na\nme.py", 1))
+    row = ProgramRow("na\nme.py", (), None, None, None, ProgramStatus.BLOCKED, reason="a\nb")
+    text = render("text", Report((result,), (row,)), dataclasses.replace(context, quiet=True))
+    assert text == "na\\nme.py:1:1 WL101 n  note: raised: oops\\nand \\x1b[31mmore\n"
+    text = render("text", Report((result,), (row,)), context)
+    assert "\x1b" not in text
+    assert r"na\nme.py  blocked" in text
+    assert r"a\nb" in text

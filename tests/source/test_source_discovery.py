@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,38 @@ def test_links_to_nowhere_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / ".#train.py").symlink_to("user@host.1234")
     (tmp_path / "loop.py").symlink_to("loop.py")
     assert [f.display for f in discover([tmp_path], root=tmp_path).files] == ["train.py"]
+
+
+def test_a_directory_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    put(tmp_path, "a.py", "dark/b.py")
+    scandir = os.scandir
+
+    def refuse(path):
+        if Path(path).name == "dark":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    found = discover(["."], root=tmp_path)
+    assert shown(found) == ["a.py"]
+    assert found.passed_over == ("dark: cannot be read: Permission denied; nothing in it was checked",)
+
+
+def test_only_python_is_taken_where_a_file_is_named(tmp_path):
+    put(tmp_path, "a.py", "b.pyw", "notes.txt", "n.ipynb")
+    put(tmp_path, "tool", text="#!/usr/bin/env python3\nimport warp\n")
+    names = ["a.py", "b.pyw", "notes.txt", "n.ipynb", "tool"]
+    found = discover(names, root=tmp_path)
+    assert shown(found) == ["a.py", "b.pyw", "tool"]
+    assert [line.partition(":")[0] for line in found.passed_over] == ["notes.txt", "n.ipynb"]
+
+
+def test_a_named_file_that_cannot_be_read_is_a_record(tmp_path, monkeypatch):
+    put(tmp_path, "secret.py")
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    (file,) = discover(["secret.py"], root=tmp_path).files
+    assert file.problem == "cannot be read: Permission denied"

@@ -26,6 +26,10 @@ from warplint.model import (
 )
 
 _MEASURED = (ProgramStatus.VERIFIED, ProgramStatus.WRONG, ProgramStatus.INCONCLUSIVE)
+_UNTOLD = (
+    (ProgramStatus.BLOCKED, "could not be run"),
+    (ProgramStatus.INCONCLUSIVE, "ran without a verdict"),
+)
 _EXCLUDED = "excluded by the configuration"
 
 
@@ -52,7 +56,8 @@ class Choice:
 def check(options: Options, rules: Mapping[str, Rule]) -> Run:
     """Run all stages and put their results together."""
     clock = _Clock()
-    files = find_files(options)
+    found = find_files(options)
+    files = found.files
     clock.lap("discovery")
     choices = choose_programs(options, files)
     readable = [file for file in files if not file.problem]
@@ -62,7 +67,7 @@ def check(options: Options, rules: Mapping[str, Rule]) -> Run:
     findings: tuple[Finding, ...] = tuple(static.findings)
     results = [unreadable(file) for file in files if file.problem]
     rows: tuple[ProgramRow, ...] = ()
-    warnings: list[str] = []
+    warnings = list(found.warnings)
     if options.probe == "none":
         results += [unverified(finding, rules, "probing-disabled") for finding in findings]
     else:
@@ -74,8 +79,9 @@ def check(options: Options, rules: Mapping[str, Rule]) -> Run:
             probed = stages.probe(programs, findings, dict(options.settings), report_progress)
         results += probed.results
         rows = tuple(probed.programs)
+        warnings += probed.notes
         # A tree without a tape has nothing to measure, and that is no news.
-        if findings or (options.probe == "all" and any(file.screened for file in readable)):
+        if rows or findings or (options.probe == "all" and any(file.screened for file in readable)):
             warnings += nothing_probed(rows, choices)
         clock.lap("probe")
     results = [named(result, rules) for result in results]
@@ -104,13 +110,27 @@ def check(options: Options, rules: Mapping[str, Rule]) -> Run:
     )
 
 
-def find_files(options: Options) -> list[Any]:
+@dataclass(frozen=True)
+class Found:
+    """The files to check, and what was found but cannot be."""
+
+    files: list[Any]
+    warnings: tuple[str, ...] = ()
+
+
+def find_files(options: Options) -> Found:
     """The files to check: excludes of the call are relative to where it was made, those of
     the configuration to the configuration's own directory."""
-    found = stages.discover(options.paths, root=options.root, exclude=options.exclude).files
+    found = stages.discover(options.paths, root=options.root, exclude=options.exclude)
     excluded = options.config.exclude
     base = options.config.directory
-    return [file for file in found if not matches_any(_below(file.path, base), excluded)]
+    files = [file for file in found.files if not matches_any(_below(file.path, base), excluded)]
+    warnings = tuple(found.passed_over)
+    if not files and not warnings:
+        where = ", ".join(str(path) for path in options.paths)
+        but = " that is not excluded" if options.exclude or excluded else ""
+        warnings = (f"nothing was checked: no Python file{but} was found in {where}",)
+    return Found(files, warnings)
 
 
 def choose_programs(options: Options, files: Sequence[Any]) -> list[Choice]:
@@ -166,11 +186,15 @@ def named(result: Result, rules: Mapping[str, Rule]) -> Result:
 
 def nothing_probed(rows: Sequence[ProgramRow], choices: Sequence[Choice]) -> list[str]:
     """One loud line where the run measured nothing at all."""
-    if any(row.status in _MEASURED for row in rows):
+    told = []
+    for status, words in _UNTOLD:
+        reasons = [row.reason or str(status) for row in rows if row.status is status]
+        if reasons:
+            told.append(f"{_programs(len(reasons))} {words} ({'; '.join(sorted(set(reasons)))})")
+    if any(row.status not in dict(_UNTOLD) for row in rows):
         return []
     if rows:
-        reasons = "; ".join(sorted({row.reason or "blocked" for row in rows}))
-        why = f"{_programs(len(rows))} could not be run ({reasons})"
+        why = "; ".join(told)
     elif excluded := [choice for choice in choices if choice.skipped == _EXCLUDED]:
         why = f"{_programs(len(excluded))} excluded by the configuration"
     else:

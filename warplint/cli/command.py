@@ -11,12 +11,13 @@ from typing import Any
 
 from warplint import __version__
 from warplint.cli.check import Choice, Run, check, choose_programs, find_files
-from warplint.cli.errors import CallError
+from warplint.cli.errors import CallError, error_text
 from warplint.cli.options import Options, decide
-from warplint.cli.output import write
+from warplint.cli.output import ensure_open, write
 from warplint.cli.status import BROKEN, CLEAN, exit_status
 from warplint.model import Rule
 from warplint.report import Context, render
+from warplint.report.lines import plain
 from warplint.rulebook import RulebookError, load_rules
 
 _COLUMNS = 100
@@ -31,8 +32,10 @@ def run_check(given: Mapping[str, Any]) -> int:
         raise CallError(str(error)) from None
     options = decide(given, rules)
     if given["list_programs"]:
-        write(list_programs(choose_programs(options, find_files(options)), options))
+        write(list_programs(choose_programs(options, find_files(options).files), options))
         return CLEAN
+    if not options.output_file:
+        ensure_open()
     run = check(options, rules)
     _write_reports(run, options, rules)
     _print_notes(run, options)
@@ -86,11 +89,11 @@ def _write_reports(run: Run, options: Options, rules: Mapping[str, Rule]) -> Non
 
 def _print_notes(run: Run, options: Options) -> None:
     """What belongs on stderr: warnings, internal errors, timings."""
-    loud, plain = ("\033[1;33m", "\033[0m") if _colors(sys.stderr) else ("", "")
+    loud, usual = ("\033[1;33m", "\033[0m") if _colors(sys.stderr) else ("", "")
     for line in run.warnings:
-        print(f"{loud}warplint: warning: {line}{plain}", file=sys.stderr)
+        print(f"{loud}warplint: warning: {plain(line)}{usual}", file=sys.stderr)
     for line in run.internal_errors:
-        print(f"{loud}warplint: internal error: {line}{plain}", file=sys.stderr)
+        print(f"{loud}warplint: internal error: {plain(line)}{usual}", file=sys.stderr)
     if options.timings:
         for stage, seconds in run.timings:
             print(f"warplint: {stage}: {seconds:.2f} s", file=sys.stderr)
@@ -101,7 +104,7 @@ def _save(file: Path, text: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise CallError(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from None
+        raise CallError(f"cannot write {file}: {error_text(error)}") from None
 
 
 def _context(run: Run, options: Options, rules: Mapping[str, Rule], *, color: bool) -> Context:
@@ -140,7 +143,7 @@ def _repository(start: Path) -> Path:
 
 def _columns() -> int:
     """The terminal's width; a fixed one elsewhere, so that files do not depend on the screen."""
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         return _COLUMNS
     try:
         columns = os.get_terminal_size(sys.stdout.fileno()).columns
@@ -151,4 +154,9 @@ def _columns() -> int:
 
 def _colors(stream: Any) -> bool:
     """Colour on a terminal that did not ask for none (https://no-color.org)."""
-    return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        stream is not None
+        and bool(stream.isatty())
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )

@@ -6,6 +6,7 @@ itself, so that listing rules does not wait for a parser.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -35,6 +36,21 @@ class _Check(click.Command):
         return super().parse_args(ctx, head + args[end:])
 
 
+class _Seconds(click.ParamType):
+    """A time limit: neither nothing, nor for ever, nor not a number."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = math.nan
+        if not 0 < seconds < math.inf:
+            self.fail(f"expected a positive number of seconds, got '{value}'", param, ctx)
+        return seconds
+
+
 @click.group(cls=_DefaultCheck, context_settings=_HELP)
 @click.version_option(__version__, message="warplint %(version)s")
 def cli() -> None:
@@ -46,7 +62,7 @@ def cli() -> None:
 
 
 @cli.command("check", cls=_Check, context_settings=_HELP)
-@click.argument("paths", nargs=-1, type=click.Path())
+@click.argument("paths", nargs=-1, type=click.Path(readable=False))
 @click.option(
     "--probe",
     type=click.Choice(["all", "findings"]),
@@ -88,13 +104,13 @@ def cli() -> None:
 @click.option("--list-programs", is_flag=True, help="List the programs that would be run, and stop.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=_Seconds(),
     metavar="SECONDS",
     help="For one program (default: 60).",
 )
 @click.option(
     "--budget",
-    type=click.FloatRange(min=0, min_open=True),
+    type=_Seconds(),
     metavar="SECONDS",
     help="For all programs (default: 600).",
 )
@@ -102,9 +118,15 @@ def cli() -> None:
     "--jobs", type=click.IntRange(min=1), metavar="N", help="Programs to run at the same time (default: 1)."
 )
 @click.option(
-    "--python", metavar="FILE", help="Interpreter that runs the programs (default: the project's own)."
+    "--python",
+    metavar="FILE",
+    help="Interpreter that runs the programs (default: the project's own if it has Warp, else warplint's).",
 )
-@click.option("--device", metavar="cpu|cuda:0", help="Where the programs run (default: cpu).")
+@click.option(
+    "--device",
+    metavar="cpu",
+    help="Where the programs run. Only cpu: CUDA programs are run on the CPU by this version.",
+)
 @click.option("--timings", is_flag=True, help="Report how long things took.")
 @click.option(
     "--stop-after", type=click.Choice(["static"]), help="Stop after a stage; for looking at warplint itself."

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from warplint import __version__
+from warplint.cli.errors import CallError, Terminated, error_text
 
 if TYPE_CHECKING:
     import click
@@ -20,14 +26,13 @@ def run(arguments: Sequence[str] | None = None) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_standard_streams()
     if words == ["--version"]:
         # Answered before anything is imported: editors and hooks ask for it again and again.
-        print(f"warplint {__version__}")
-        return 0
+        return _version()
     import click
 
     from warplint.cli.commands import cli
-    from warplint.cli.errors import CallError
     from warplint.cli.output import silence
 
     for stream in (sys.stdout, sys.stderr):
@@ -36,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         # Not `cli.main()`: it has ideas of its own about interrupts and broken pipes.
-        with cli.make_context("warplint", words) as context:
+        with _signals(), cli.make_context("warplint", words) as context:
             return int(cli.invoke(context) or 0)
     except click.exceptions.Exit as done:
         return done.exit_code
@@ -47,17 +52,71 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         print("warplint: interrupted", file=sys.stderr)
         return 130
+    except Terminated as ended:
+        with contextlib.suppress(OSError):  # the terminal may be what has gone
+            print(f"warplint: ended by {signal.Signals(ended.number).name}", file=sys.stderr)
+        return 128 + ended.number
     except BrokenPipeError:
         silence()
         return 0
     except Exception as error:
         if "--verbose" in words or "-v" in words:
             raise
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            silence()
+            return _fail(f"cannot write: {error_text(error)}")
         return _fail(f"internal error: {type(error).__name__}: {error} (--verbose shows where)")
 
 
+def _version() -> int:
+    from warplint.cli.output import write
+
+    try:
+        write(f"warplint {__version__}\n")
+    except CallError as error:
+        return _fail(str(error))
+    return 0
+
+
+def _open_standard_streams() -> None:
+    """Keep descriptors that the caller closed from being given to files of this run."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+    if sys.stderr is None:
+        # `print` to None goes to standard output, where the report belongs.
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into an exception: the first one; cleaning up is not disturbed."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []
+    before = {number: signal.getsignal(number) for number in numbers}
+    taken = [number for number in numbers if before[number] is signal.SIG_DFL]  # nohup ignores one
+
+    def end(number: int, frame: object) -> None:
+        for other in taken:
+            signal.signal(other, signal.SIG_IGN)
+        raise Terminated(number)
+
+    for number in taken:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, before[number])
+
+
 def _fail(message: str) -> int:
-    print(f"warplint: error: {' '.join(message.split())}", file=sys.stderr)
+    from warplint.report.lines import plain
+
+    print(f"warplint: error: {plain(' '.join(message.split()))}", file=sys.stderr)
     return 2
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warplint.cli.errors import CallError
+from warplint.cli.errors import CallError, error_text
 from warplint.cli.selection import Selection, resolve
 from warplint.config import FORMATS, Config, ConfigError, find_config, load_config, parse_assignment
 from warplint.model import Rule
@@ -51,8 +51,13 @@ def decide(given: Mapping[str, Any], rules: Mapping[str, Rule]) -> Options:
     root = Path.cwd()
     paths = tuple(Path(path) for path in given["paths"]) or (Path("."),)
     for path in paths:
-        if not path.exists():
-            raise CallError(f"no such file or directory: {path}")
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise CallError(f"no such file or directory: {path}") from None
+        except (OSError, ValueError) as error:
+            raise CallError(f"cannot read {path}: {error_text(error)}") from None
+    _contradictions(given)
     config = _config(given, paths, root)
 
     def flag(name: str) -> bool:
@@ -100,7 +105,7 @@ def _selection(given: Mapping[str, Any], config: Config, rules: Mapping[str, Rul
     select, select_from = (
         (given["select"], "--select") if given["select"] else (config.select, f"{source}: select")
     )
-    return Selection(
+    selection = Selection(
         selected=resolve(select, rules, select_from) if select else None,
         ignored=resolve(given["ignore"], rules, "--ignore")
         | resolve(config.ignore, rules, f"{source}: ignore"),
@@ -111,6 +116,42 @@ def _selection(given: Mapping[str, Any], config: Config, rules: Mapping[str, Rul
         base=config.directory,
         root=root,
     )
+    if selection.selected == frozenset():
+        raise CallError(f"{select_from}: names no rule")
+    if selection.selected is not None and selection.selected <= selection.ignored:
+        raise CallError("all selected rules are ignored: --select and --ignore leave none")
+    return selection
+
+
+def _contradictions(given: Mapping[str, Any]) -> None:
+    for one, other in (("no_probe", "probe"), ("quiet", "verbose")):
+        if given[one] and given[other]:
+            names = " and ".join(f"--{name.replace('_', '-')}" for name in (one, other))
+            raise CallError(f"{names} contradict each other")
+
+
+def _device(given: Mapping[str, Any], config: Config) -> str:
+    device, where = (
+        (given["device"], "--device")
+        if given["device"] is not None
+        else (config.probe.device, "configuration: probe.device")
+    )
+    if device is None or device == "cpu":
+        return "cpu"
+    if device.partition(":")[0] == "cuda":
+        raise CallError(
+            f"{where}: probing on a CUDA device is not supported by this version;"
+            " CUDA programs are run on the CPU"
+        )
+    raise CallError(f"{where}: unknown device '{device}'; this version probes on cpu only")
+
+
+def _python(given: Mapping[str, Any], config: Config) -> str | None:
+    """The interpreter that was named; a path in the configuration is relative to its file."""
+    named = config.probe.python
+    if given["python"] or not named or os.sep not in named or named.startswith("~"):
+        return given["python"] or named
+    return str(config.directory / named)
 
 
 def _probe(given: Mapping[str, Any], config: Config) -> str:
@@ -151,8 +192,8 @@ def _settings(given: Mapping[str, Any], config: Config, root: Path) -> dict[str,
         "root": root,
         "timeout": given["timeout"] or probe.timeout or DEFAULT_TIMEOUT,
         "budget": given["budget"] or probe.budget or DEFAULT_BUDGET,
-        "python": given["python"] or probe.python,
-        "device": given["device"] or probe.device or "cpu",
+        "python": _python(given, config),
+        "device": _device(given, config),
         "jobs": given["jobs"] or config.jobs,
         "overrides": tuple(overrides.items()),
     }

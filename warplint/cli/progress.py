@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from warplint.report.lines import plain
+
 _STAGES = {
     "scout": "looking",
     "measure": "measuring",
@@ -31,7 +33,9 @@ def progress(*, quiet: bool, verbose: bool) -> Iterator[Callable[[Any], None]]:
 
 def _line(event: Any) -> None:
     words = _STAGES.get(event.stage, event.stage)
-    print(f"warplint: {event.done}/{event.total} {event.program}: {words}", file=sys.stderr, flush=True)
+    print(
+        f"warplint: {event.done}/{event.total} {plain(event.program)}: {words}", file=sys.stderr, flush=True
+    )
 
 
 @contextmanager

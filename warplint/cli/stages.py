@@ -62,4 +62,16 @@ def probe(
         if name not in known:
             # Better than a setting that silently has no effect.
             raise CallError(f"configuration: probe.{name} is not supported by this version")
+    if programs and settings.get("python"):
+        _require_interpreter(programs[0], settings)
     return probe(programs, findings, ProbeSettings(**settings), progress)
+
+
+def _require_interpreter(program: Program, settings: dict[str, Any]) -> None:
+    """An interpreter that was named must do; one that was found need not."""
+    from warplint.probe.interpreter import NoInterpreter, choose
+
+    try:
+        choose(settings["root"] / program.file, settings["python"], settings["root"])
+    except NoInterpreter as error:
+        raise CallError(f"--python: {error}") from None

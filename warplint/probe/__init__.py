@@ -49,6 +49,8 @@ class ProbeReport:
 
     results: tuple[Result, ...]
     programs: tuple[ProgramRow, ...]
+    notes: tuple[str, ...] = ()
+    """Lines for stderr: what went wrong beside the verdicts."""
 
 
 def probe(

@@ -66,8 +66,8 @@ def write(
     interpreter: Interpreter,
     paths: Paths,
     settings: ProbeSettings,
-) -> str | None:
-    """Writes the script and returns its path as displayed; None where nothing can be written."""
+) -> str:
+    """Writes the script and returns its path as displayed; raises OSError where it cannot."""
     entry = paths.absolute(program.file)
     directory = paths.absolute(program.working_directory)
     spec = {
@@ -94,12 +94,9 @@ def write(
         runtime=str(RUNTIME),
         spec=json.dumps(spec, indent=1),
     )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        ignore = folder.parent / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
-        (folder / name).write_text(text, encoding="utf-8")
-    except OSError:
-        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    ignore = folder.parent / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+    (folder / name).write_text(text, encoding="utf-8")
     return f"{DIRECTORY}/{name}"

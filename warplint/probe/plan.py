@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from warplint.model import Finding, Program, ProgramRow, ProgramStatus, Result, Verdict
-from warplint.probe import ProbeReport, ProbeSettings, ProgressEvent
+from warplint.probe import ProbeReport, ProbeSettings, ProgressEvent, sandbox
 from warplint.probe import evidence as evidence_scripts
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.interpreter import Interpreter, NoInterpreter, choose
@@ -28,6 +28,7 @@ def run_all(
     deadline = time.monotonic() + settings.budget
     ordered = sorted(programs, key=lambda p: (p.file, p.arguments))
     done = 0
+    notes: dict[str, None] = {}
 
     def probe_one(program: Program) -> Judged:
         nonlocal done
@@ -38,17 +39,18 @@ def run_all(
             settings,
             deadline,
             lambda event: progress(replace(event, done=done, total=len(ordered))),
+            notes,
         )
         done += 1
         progress(ProgressEvent(program.label, "done", done, len(ordered)))
         return judged
 
     if settings.jobs > 1 and len(ordered) > 1:
-        with ThreadPoolExecutor(settings.jobs) as pool:
+        with ThreadPoolExecutor(settings.jobs) as pool, sandbox.all_end_with():
             judged = list(pool.map(probe_one, ordered))
     else:
         judged = [probe_one(program) for program in ordered]
-    return ProbeReport(_merge(findings, judged, settings), tuple(j.row for j in judged))
+    return ProbeReport(_merge(findings, judged, settings), tuple(j.row for j in judged), tuple(notes))
 
 
 def _probe_program(
@@ -57,6 +59,7 @@ def _probe_program(
     settings: ProbeSettings,
     deadline: float,
     progress: Callable[[ProgressEvent], None],
+    notes: dict[str, None],
 ) -> Judged:
     started = time.monotonic()
     entry = Path(program.file) if Path(program.file).is_absolute() else settings.root / program.file
@@ -73,18 +76,28 @@ def _probe_program(
     facts.warp = facts.warp or interpreter.warp
     judged = judge_program(program, findings, facts, paths, interpreter.path)
     if settings.evidence and judged.evidence:
-        judged = _with_scripts(judged, program, interpreter, paths, settings)
+        judged = _with_scripts(judged, program, interpreter, paths, settings, notes)
     return replace(judged, row=replace(judged.row, seconds=round(time.monotonic() - started, 2)))
 
 
 def _with_scripts(
-    judged: Judged, program: Program, interpreter: Interpreter, paths: Paths, settings: ProbeSettings
+    judged: Judged,
+    program: Program,
+    interpreter: Interpreter,
+    paths: Paths,
+    settings: ProbeSettings,
+    notes: dict[str, None],
 ) -> Judged:
-    """Writes the evidence scripts and names them in their results."""
+    """Writes the evidence scripts and names them in their results; notes where that fails."""
     named: dict[int, Result] = {}
     for result, replay in judged.evidence:
-        harness = evidence_scripts.write(result, replay, program, interpreter, paths, settings)
-        if harness is not None and result.evidence is not None:
+        try:
+            harness = evidence_scripts.write(result, replay, program, interpreter, paths, settings)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            notes[f"no evidence was written to {evidence_scripts.DIRECTORY}: {reason}"] = None
+            continue
+        if result.evidence is not None:
             named[id(result)] = replace(result, evidence=replace(result.evidence, harness=harness))
     return replace(
         judged,

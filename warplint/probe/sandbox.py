@@ -17,8 +17,9 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,6 +119,23 @@ class _Lines:
             self.stopped = True
 
 
+_ended = threading.Event()
+
+
+@contextlib.contextmanager
+def all_end_with() -> Iterator[None]:
+    """End the runs of all threads when the block is left by an exception.
+
+    Signals reach the main thread alone; without this it would wait for the others' time limits.
+    """
+    _ended.clear()
+    try:
+        yield
+    except BaseException:
+        _ended.set()
+        raise
+
+
 def run(
     command: Sequence[str],
     *,
@@ -136,6 +154,8 @@ def run(
     run is left when this returns. ``without`` leaves layers of the confinement out
     (``namespaces``, ``landlock``, ``seccomp``).
     """
+    if _ended.is_set():
+        return Outcome("failed", "interrupted")
     if os.name != "posix":
         return Outcome("failed", "programs can only be run safely on Linux and macOS")
     places = [scratch.base / "tree", scratch.directory, scratch.pycache, *writable]
@@ -218,7 +238,7 @@ def _converse(
         selector.register(report, selectors.EVENT_READ)
         selector.register(status, selectors.EVENT_READ)
         asked = False
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not _ended.is_set():
             if lines.stopped and not asked:
                 asked = True
                 with contextlib.suppress(BrokenPipeError):

@@ -83,3 +83,8 @@ def headline(result: Result) -> Check | None:
 def fails_as_error(result: Result) -> bool:
     """Whether a report shows the result as an error: a wrong gradient, or a file not read."""
     return result.verdict is Verdict.CONFIRMED or result.rule == "WL002"
+
+
+def says_more(result: Result) -> bool:
+    """Whether the reason says what the message does not; of a file not read it says less."""
+    return bool(result.reason) and result.rule != "WL002" and str(result.reason) not in result.message

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from warplint.model import Location, Result
 from warplint.report.context import in_order
+from warplint.report.lines import plain
 
 Paint = Callable[[str, str], str]
 """``paint(style, text)``: colour ``text``, or leave it where colour is off."""
@@ -28,9 +29,9 @@ class _Mark:
 def excerpt(result: Result, read: Callable[[str], str | None], paint: Paint, width: int) -> list[str]:
     """The lines to print for ``result``: its own file first, then the other files."""
     before, after = in_order(result)
-    marks = [_Mark(site.location, site.message, False) for site in before]
+    marks = [_Mark(site.location, plain(site.message), False) for site in before]
     marks.append(_Mark(result.location, "", True))
-    marks += [_Mark(site.location, site.message, False) for site in after]
+    marks += [_Mark(site.location, plain(site.message), False) for site in after]
     files = sorted({mark.place.file for mark in marks}, key=lambda file: (file != result.location.file, file))
     gutter = len(str(max(mark.place.line for mark in marks) + _SURROUNDING))
     lines: list[str] = []
@@ -43,14 +44,14 @@ def excerpt(result: Result, read: Callable[[str], str | None], paint: Paint, wid
         if text is None:
             lines += [paint("frame", f"{' ' * gutter} {arrow} ") + _where(mark) for mark in here]
             continue
-        lines.append(paint("frame", f"{' ' * gutter} {arrow} ") + file)
+        lines.append(paint("frame", f"{' ' * gutter} {arrow} ") + plain(file))
         lines += _file(here, _LINE_END.split(text), gutter, paint, width)
     return lines
 
 
 def _where(mark: _Mark) -> str:
     place = f"{mark.place.file}:{mark.place.line}"
-    return f"{place}: {mark.label}" if mark.label else place
+    return plain(f"{place}: {mark.label}" if mark.label else place)
 
 
 def _file(marks: list[_Mark], source: list[str], gutter: int, paint: Paint, width: int) -> list[str]:

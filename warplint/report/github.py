@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warplint.model import Report, Result, Verdict
-from warplint.report.context import Context, fails_as_error, headline
+from warplint.report.context import Context, fails_as_error, headline, says_more
 from warplint.report.numbers import percent
 
 # `gradients-verified` is good news about a whole program; as an annotation it would be noise.
@@ -48,7 +48,7 @@ def _message(result: Result) -> str:
     check = headline(result)
     if check:
         lines.append(f"measured in {result.program}: relative error {percent(check.relative_error)}")
-    elif result.reason:
+    elif result.reason and says_more(result):
         lines.append(result.reason)
     lines += [f"{site.location.file}:{site.location.line}: {site.message}" for site in result.related]
     if result.help:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
+from dataclasses import replace
 
 from warplint.model import Evidence, ProgramRow, ProgramStatus, Removal, Report, Result, Verdict
-from warplint.report.context import Context, fails_as_error
+from warplint.report.context import Context, fails_as_error, says_more
 from warplint.report.excerpt import excerpt
+from warplint.report.lines import plain
 from warplint.report.numbers import percent, rough, short
 
 _ANSI = {
@@ -47,11 +49,12 @@ def render(report: Report, context: Context) -> str:
     if context.quiet:
         return "".join(writer.one_line(result) for result in report.results)
     blocks = [writer.result(result) for result in report.results]
-    if writer.programs_are_news(report.programs):
-        blocks.append(writer.programs(report.programs))
+    rows = writer.without_what_is_said(report)
+    if writer.programs_are_news(rows):
+        blocks.append(writer.programs(rows))
     if context.statistics and report.results:
         blocks.append(writer.statistics(report.results))
-    blocks.append([*report.notices, writer.summary(report)])
+    blocks.append([*map(plain, report.notices), writer.summary(report)])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
@@ -66,7 +69,7 @@ class _Writer:
         return f"\033[{_ANSI[style]}m{text}\033[0m"
 
     def one_line(self, result: Result) -> str:
-        return f"{self.heading(result)}: {result.message}\n"
+        return f"{self.heading(result)}: {plain(result.message)}\n"
 
     def heading(self, result: Result) -> str:
         place = result.location
@@ -74,7 +77,7 @@ class _Writer:
         if result.rule == "WL902":
             style = "good"
         return (
-            f"{self.paint('place', f'{place.file}:{place.line}:{place.column}')} "
+            f"{self.paint('place', f'{plain(place.file)}:{place.line}:{place.column}')} "
             f"{self.paint('rule', f'{result.rule} {result.name}')}  "
             f"{self.paint(style, str(result.verdict))}"
         )
@@ -86,8 +89,7 @@ class _Writer:
             lines += ["", *(f"{_INDENT}{line}".rstrip() for line in body), ""]
         if result.evidence:
             lines += self.evidence(result, result.evidence)
-        elif result.reason and result.rule != "WL002" and result.reason not in result.message:
-            # What keeps a file from being read is in the message already.
+        elif result.reason and says_more(result):
             lines += self.wrap(f"{self.because(result)}: {self.reason(result.reason)}")
         if result.help:
             lines += self.wrap(f"help: {result.help}")
@@ -142,7 +144,7 @@ class _Writer:
             at = f" (iteration {check.iteration})" if several else ""
             rows.append(
                 [
-                    check.direction + at,
+                    plain(check.direction) + at,
                     short(check.ad),
                     short(check.fd),
                     rough(check.noise),
@@ -181,6 +183,20 @@ class _Writer:
                 lines += self.wrap(f"with only this one left in: {percent(removal.leave_one_out)}")
         return lines
 
+    @staticmethod
+    def without_what_is_said(report: Report) -> tuple[ProgramRow, ...]:
+        """The rows without the reasons that a result of the same program gives already."""
+        said: dict[str, str] = {}
+        for result in report.results:
+            program = result.program or result.location.file
+            said[program] = f"{said.get(program, '')}\n{result.message}\n{result.reason or ''}"
+        return tuple(
+            replace(row, reason=None)
+            if row.reason and row.reason in said.get(" ".join((row.program, *row.arguments)), "")
+            else row
+            for row in report.programs
+        )
+
     def programs_are_news(self, rows: tuple[ProgramRow, ...]) -> bool:
         """Whether the rows say more than the results and the summary already do."""
         if len(rows) > 1 or (rows and (self.context.verbose or self.context.timings)):
@@ -189,7 +205,7 @@ class _Writer:
 
     def programs(self, rows: tuple[ProgramRow, ...]) -> list[str]:
         shown = rows if self.context.verbose else rows[:_MOST_PROGRAMS]
-        labels = [" ".join((row.program, *row.arguments)) for row in shown]
+        labels = [plain(" ".join((row.program, *row.arguments))) for row in shown]
         wide = min(max(map(len, labels)), 48)
         state = max(len(str(row.status)) for row in shown)
         lines = [self.paint("dim", "programs")]
@@ -237,7 +253,7 @@ class _Writer:
 
     def wrap(self, text: str, indent: str = _INDENT) -> list[str]:
         return textwrap.wrap(
-            text,
+            plain(text),
             self.width,
             initial_indent=indent,
             subsequent_indent=indent,

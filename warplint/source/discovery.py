@@ -148,6 +148,8 @@ class Discovery:
 
     root: Path
     files: tuple[SourceFile, ...]
+    passed_over: tuple[str, ...] = ()
+    """What is not checked although it was named or lies in the tree: a line each, with the reason."""
 
     @property
     def problems(self) -> tuple[SourceFile, ...]:
@@ -177,16 +179,43 @@ def discover(paths: Sequence[str | Path], *, root: Path | str, exclude: Sequence
     root = Path(os.path.abspath(root))
     excluded = _spec(exclude)
     found: dict[Path, SourceFile] = {}
+    passed_over: dict[str, None] = {}
     for item in paths:
         path = Path(os.path.abspath(root / item))
         if not path.exists():
             raise SourceError(f"no such file or directory: {item}")
-        candidates = _walk(path) if path.is_dir() else iter((path,))
+        if path.is_dir():
+            closed: list[tuple[Path, str]] = []
+            candidates = list(_walk(path, closed))
+            for directory, why in closed:
+                passed_over[f"{display_path(directory, root)}: {why}; nothing in it was checked"] = None
+        elif reason := _no_python(path):
+            passed_over[f"{display_path(path, root)}: {reason}"] = None
+            continue
+        else:
+            candidates = [path]
         for file in candidates:
             shown = display_path(file, root)
             if file not in found and not (excluded and excluded.match_file(shown)):
                 found[file] = SourceFile(file, shown)
-    return Discovery(root, tuple(sorted(found.values(), key=lambda f: f.display)))
+    return Discovery(root, tuple(sorted(found.values(), key=lambda f: f.display)), tuple(passed_over))
+
+
+def _no_python(path: Path) -> str | None:
+    """Why a file that was named is not checked, or None where it is Python."""
+    if path.suffix in (".py", ".pyw", ".pyi"):
+        return None
+    if path.suffix == ".ipynb":
+        return "not checked: notebooks are not supported by this version"
+    if path.is_file():
+        try:
+            with path.open("rb") as stream:
+                first = stream.readline(200)
+        except OSError:
+            return None  # to be reported as a file that cannot be read
+        if first.startswith(b"#!") and b"python" in first:
+            return None
+    return "not checked: not a Python file"
 
 
 def _spec(lines: Sequence[str]) -> pathspec.PathSpec | None:
@@ -223,7 +252,8 @@ def _inherited(top: Path) -> list[tuple[Path, pathspec.PathSpec]]:
     return []  # not inside a repository: stray ignore files of parents do not count
 
 
-def _walk(top: Path) -> Iterator[Path]:
+def _walk(top: Path, closed: list[tuple[Path, str]]) -> Iterator[Path]:
+    """The Python files below ``top``; directories that cannot be read are put into ``closed``."""
     stack = [(top, _inherited(top))]
     while stack:
         directory, specs = stack.pop()
@@ -232,7 +262,8 @@ def _walk(top: Path) -> Iterator[Path]:
             specs = [*specs, (directory, own)]
         try:
             entries = sorted(os.scandir(directory), key=lambda e: e.name)
-        except OSError:
+        except OSError as error:
+            closed.append((directory, f"cannot be read: {error.strerror or error}"))
             continue
         for entry in entries:
             path = Path(entry.path)
