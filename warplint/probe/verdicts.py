@@ -126,6 +126,10 @@ class _Judge:
                 self.decide(
                     finding, Verdict.LATENT, "the values changed in this run, but the gradient did not"
                 )
+            elif any(r["outcome"].startswith("inconclusive") for rows in parameters for r in rows):
+                self.decide(
+                    finding, Verdict.UNVERIFIED, "an iteration that may hold it could not be measured"
+                )
             elif self.was_reached(finding):
                 self.decide(finding, Verdict.DISMISSED, "the code ran and the gradient is right within noise")
             else:

@@ -176,3 +176,41 @@ for it in range(2):
 """
     told = run(write(tmp_path, body))
     assert not told.episodes[0]["finite"]
+
+
+def test_backward_called_twice_on_one_recording_doubles_the_gradient(tmp_path: Path) -> None:
+    body = """
+x = array([0.5, 1.0])
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    tape.backward(loss)
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+"""
+    told = run(write(tmp_path, body))
+    assert told.outcomes == {"x": ["differs", "differs"]}
+    assert all(abs(c["ad"] / c["fd"] - 2.0) < 0.02 for e in told.episodes for c in e["checks"])
+
+
+def test_a_parameter_changed_between_recording_and_backward(tmp_path: Path) -> None:
+    body = """
+x = array([0.5, 1.0])
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    x.assign(x.numpy() + 0.5)
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.5 - 0.01 * x.grad.numpy())
+    tape.zero()
+"""
+    told = run(write(tmp_path, body))
+    assert told.outcomes == {"x": ["differs", "differs"]}
+    assert told.confirmed == [("overwrite", line_of(body, "x.assign(x.numpy() + 0.5)"))]

@@ -38,6 +38,18 @@ def objective_of(event: Event, baseline: dict[int, Any] | None, chain: set[int])
     return None
 
 
+def recording_of(event: Event) -> tuple | None:
+    """Names what a backward call with a loss goes back over; None for other events.
+
+    The same loss on the same recording is one objective, however often backward is called on it.
+    """
+    loss = event.details.get("loss")
+    if event.kind != "backward" or not arrays.is_array(loss):
+        return None
+    tape = event.details["tape"]
+    return (getattr(tape, "_warplint_recording", id(tape)), len(tape.launches), id(arrays.root(loss)))
+
+
 def seeds_of(event: Event, chain: set[int], adjoints: set[int] | frozenset[int]) -> dict[int, Any]:
     """The seeds of a backward call, by position among the arrays that may be seeded.
 
@@ -169,6 +181,7 @@ class ObjectiveChild(Observer):
         self.included = included
         self.held = held
         self.values: list[float] = []
+        self.recordings: set[tuple] = set()
         self.chain: set[int] = set()
 
     def before(self, event: Event) -> None:
@@ -181,7 +194,10 @@ class ObjectiveChild(Observer):
                 baseline = None
             value = objective_of(event, baseline, self.chain)
             if value is not None:
-                self.values.append(value)
+                recording = recording_of(event)
+                self.values.append(0.0 if recording in self.recordings else value)
+                if recording is not None:
+                    self.recordings.add(recording)
                 if len(self.values) == len(self.included):
                     terms = [v for v, counts in zip(self.values, self.included) if counts]
                     changed = self.held.changed if self.held is not None else set()
@@ -233,6 +249,7 @@ class GradientChild(Observer):
         self.next_parameter = next_parameter
         self.reads: list[tuple[int, int, Any]] = []
         self.objectives: list[float] = []
+        self.recordings: set[tuple] = set()
         self.seeds: list[dict[int, Any]] = []
         self.epochs: list[int | None] = []
         """Resets of the parameter's gradient as each backward call ended that changed it."""
@@ -268,7 +285,10 @@ class GradientChild(Observer):
             seeds = seeds_of(event, self.chain, self.adjoints)
             value = objective_of(event, seeds, self.chain)
             if value is not None:
-                self.objectives.append(value)
+                recording = recording_of(event)
+                self.objectives.append(0.0 if recording in self.recordings else value)
+                if recording is not None:
+                    self.recordings.add(recording)
                 self.seeds.append(seeds)
                 self.terms.append(len(seeds) + (event.details.get("loss") is not None))
                 self.resolution = max(self.resolution, _resolution(event))

@@ -81,6 +81,7 @@ class Stream:
         self.counts: dict[tuple, int] = {}
         self.sessions: dict[int, int] = {}
         self.forced_gradients: frozenset = frozenset()
+        self.recordings = 0
         self.graph_replays = 0
         self.devices: Any = None
         self.stderr: Any = None
@@ -393,6 +394,8 @@ def _hook_tape(stream: Stream) -> None:
             if kind == "tape-enter":
                 # launches recorded in an earlier session of a tape stay on it until reset()
                 self._warplint_session = getattr(self, "_warplint_session", 0) + 1
+                stream.recordings += 1
+                self._warplint_recording = stream.recordings
             return stream.run(event, lambda: original(self, *args, **kwargs))
 
         setattr(tape_class, name, method)

@@ -104,13 +104,14 @@ class Structure:
 class _Tracked:
     """What is known of one root array's content."""
 
-    __slots__ = ("digest", "episode", "leaf", "touched")
+    __slots__ = ("digest", "episode", "leaf", "previous", "touched")
 
     def __init__(self) -> None:
         self.touched = True
         self.digest: int | None = None
         self.leaf = True
         self.episode: Episode | None = None
+        self.previous: Episode | None = None
 
 
 class Scout(Observer):
@@ -192,7 +193,7 @@ class Scout(Observer):
             shape=birth.shape,
             dtype=birth.dtype,
         )
-        state.episode = episode
+        state.previous, state.episode = previous, episode
         self.open = [(ref, e) for ref, e in self.open if e is not previous]
         self.open.append((weakref.ref(base), episode))
         if previous is not None:
@@ -260,6 +261,11 @@ class Scout(Observer):
         episode = state.episode
         if episode is None:
             return
+        earlier = state.previous
+        unpassed = earlier is not None and not earlier.complete and not self.passed_since(episode.start_total)
+        if earlier is not None and unpassed and self.passed_since(earlier.start_total):
+            # Written between recording and backward: the pass belongs to what was recorded.
+            episode = earlier
         resets = arrays.resets(gradient)
         since = [b for b in self.backwards if b.total >= episode.start_total]
         episode.backwards = since
@@ -267,6 +273,10 @@ class Scout(Observer):
             self.structure.episodes.append(episode)
             self.completed.setdefault(episode.family, 0)
         episode.reads.append(Read(event.name, kind, len(since), resets))
+
+    def passed_since(self, total: int) -> bool:
+        """Whether a backward call came after an event."""
+        return any(b.total >= total for b in self.backwards)
 
     def float_roots(self, event: Event) -> list[Any]:
         found = {}
