@@ -8,6 +8,7 @@ silently has no effect. Globs and entries are relative to the directory of that 
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -77,12 +78,12 @@ def find_config(paths: list[Path], start: Path) -> Path | None:
     here = _common(places) if places else start.resolve()
     for directory in (here, *here.parents):
         own = directory / "warplint.toml"
-        if own.is_file():
+        if os.path.isfile(own):  # a directory that is closed to us has no configuration
             return own
         shared = directory / "pyproject.toml"
-        if shared.is_file() and _has_table(shared):
+        if os.path.isfile(shared) and _has_table(shared):
             return shared
-        if (directory / ".git").exists():
+        if os.path.exists(directory / ".git"):
             return None
     return None
 

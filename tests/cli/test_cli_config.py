@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from warplint.cli import stages
@@ -133,3 +135,18 @@ def test_assignment():
 def test_a_setting_that_the_probe_does_not_know_is_said(tmp_path):
     with pytest.raises(CallError, match=r"probe\.objectiv is not supported"):
         stages.probe((), (), {"root": tmp_path, "objectiv": "loss"}, lambda event: None)
+
+
+def test_a_directory_that_is_closed_has_no_configuration(tmp_path, monkeypatch):
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    stat = os.stat
+
+    def refuse(path, *arguments, **more):
+        if os.path.dirname(os.fspath(path)) == str(closed):
+            raise PermissionError(13, "Permission denied", path)
+        return stat(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    (tmp_path / ".git").mkdir()
+    assert find_config([closed], tmp_path) is None

@@ -135,3 +135,13 @@ def test_a_named_file_that_cannot_be_read_is_a_record(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", refuse)
     (file,) = discover(["secret.py"], root=tmp_path).files
     assert file.problem == "cannot be read: Permission denied"
+
+
+def test_what_is_no_regular_file_is_never_opened(tmp_path):
+    put(tmp_path, "a.py")
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "zero.py").symlink_to("/dev/zero")
+    assert shown(discover(["."], root=tmp_path)) == ["a.py"]
+    found = discover(["pipe.py", "zero.py"], root=tmp_path)
+    assert found.files == ()
+    assert found.passed_over[0] == "pipe.py: not checked: not a regular file"

@@ -182,7 +182,7 @@ def discover(paths: Sequence[str | Path], *, root: Path | str, exclude: Sequence
     passed_over: dict[str, None] = {}
     for item in paths:
         path = Path(os.path.abspath(root / item))
-        if not path.exists():
+        if not os.path.exists(path):
             raise SourceError(f"no such file or directory: {item}")
         if path.is_dir():
             closed: list[tuple[Path, str]] = []
@@ -203,18 +203,19 @@ def discover(paths: Sequence[str | Path], *, root: Path | str, exclude: Sequence
 
 def _no_python(path: Path) -> str | None:
     """Why a file that was named is not checked, or None where it is Python."""
+    if not path.is_file():
+        return "not checked: not a regular file"
     if path.suffix in (".py", ".pyw", ".pyi"):
         return None
     if path.suffix == ".ipynb":
         return "not checked: notebooks are not supported by this version"
-    if path.is_file():
-        try:
-            with path.open("rb") as stream:
-                first = stream.readline(200)
-        except OSError:
-            return None  # to be reported as a file that cannot be read
-        if first.startswith(b"#!") and b"python" in first:
-            return None
+    try:
+        with path.open("rb") as stream:
+            first = stream.readline(200)
+    except OSError:
+        return None  # to be reported as a file that cannot be read
+    if first.startswith(b"#!") and b"python" in first:
+        return None
     return "not checked: not a Python file"
 
 
@@ -241,7 +242,7 @@ def _read_gitignore(directory: Path) -> pathspec.PathSpec | None:
 def _inherited(top: Path) -> list[tuple[Path, pathspec.PathSpec]]:
     """The ignore files between the root of the repository and ``top`` (exclusive)."""
     chain: list[tuple[Path, pathspec.PathSpec]] = []
-    if (top / ".git").exists():
+    if os.path.exists(top / ".git"):
         return chain
     for parent in top.parents:
         spec = _read_gitignore(parent)
@@ -274,9 +275,9 @@ def _walk(top: Path, closed: list[tuple[Path, str]]) -> Iterator[Path]:
             if is_directory:
                 if entry.name not in DEFAULT_EXCLUDES and not _ignored(path, specs, directory=True):
                     stack.append((path, specs))
-            elif entry.is_symlink() and not path.exists():
-                continue  # an editor's lock file, or a link to what is gone: nobody asked for it
-            elif entry.name.endswith(".py") and not _ignored(path, specs, directory=False):
+            elif not entry.name.endswith(".py") or not path.is_file():
+                continue  # a pipe, an editor's lock file, a link to what is gone: nobody asked for it
+            elif not _ignored(path, specs, directory=False):
                 yield path
 
 
