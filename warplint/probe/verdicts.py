@@ -290,7 +290,9 @@ class _Judge:
             ),
             default=math.inf,
         )
-        size = f"by up to {worst:.2g} relative" if math.isfinite(worst) else "and is not finite"
+        size = "and is not finite"
+        if math.isfinite(worst):
+            size = f"by up to {worst:.0%}" if worst < 10.0 else f"by up to {worst:.2g} times its size"
         text = f"the gradient of `{rows[0]['parameter']}` differs from finite differences {size}"
         places = [place for row in rows for place in row["constant"]]
         if places:
@@ -505,6 +507,8 @@ _HINTS = {
     "fresh or reset tape in every iteration",
     "exact-factor": "autodiff is off by one constant factor: look at the seed of the backward pass and for "
     "launches recorded or gradients counted more than once",
+    "subtly-wrong": "the size is plausible and the value is wrong: look in the kernels on the tape for values "
+    "carried through runtime loops, components assigned twice, in-place updates and custom adjoints",
     "stale": "the gradient array was read as a live view and changed before it was used: copy it "
     "(grad.numpy().copy()) before zeroing",
     "sparse": "only some entries are wrong: look for values that leave the tape (numpy, float()), "

@@ -89,7 +89,7 @@ def replay(spec: dict[str, Any]) -> int:
 
 
 def _row(m: Any, name: str, ad: float, fd: float, error: float) -> str:
-    return f"{m.episode.label:24} {m.iteration:9d}  {name:28} {ad:13.6g} {fd:13.6g} {error:9.2g}"
+    return f"{m.episode.label:24} {m.iteration:9d}  {name:28} {ad:13.6g} {fd:13.6g} {100.0 * error:8.3g}%"
 
 
 def _tuples(value: Any) -> Any:
