@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from warplint.source import SourceError, discover, find_programs, program_for_entry
@@ -99,3 +101,16 @@ def test_a_bad_entry_is_one_clear_line(entry, tmp_path):
     with pytest.raises(SourceError) as error:
         program_for_entry(entry, tmp_path)
     assert "\n" not in str(error.value)
+
+
+def test_a_bare_script_that_only_calls_what_it_imports(tmp_path: Path) -> None:
+    package = tmp_path / "pkg"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "kern.py").write_text(
+        "import warp as wp\n\n\ndef train():\n    with wp.Tape() as tape:\n        wp.launch(k, 1)\n"
+    )
+    (tmp_path / "run.py").write_text("from pkg.kern import train\n\ntrain()\n")
+    (tmp_path / "setup.py").write_text("from setuptools import setup\n\nsetup(name='pkg')\n")
+    files = discover([tmp_path], root=tmp_path).files
+    assert [p.file for p in find_programs(files, tmp_path)] == ["run.py"]

@@ -507,7 +507,7 @@ _HINTS = {
     "fresh or reset tape in every iteration",
     "exact-factor": "autodiff is off by one constant factor: look at the seed of the backward pass and for "
     "launches recorded or gradients counted more than once",
-    "subtly-wrong": "the size is plausible and the value is wrong: look in the kernels on the tape for values "
+    "subtly-wrong": "the size is plausible, the value is wrong: look in the kernels on the tape for values "
     "carried through runtime loops, components assigned twice, in-place updates and custom adjoints",
     "stale": "the gradient array was read as a live view and changed before it was used: copy it "
     "(grad.numpy().copy()) before zeroing",

@@ -30,10 +30,16 @@ def find_programs(files: Sequence[SourceFile], root: Path | str) -> tuple[Progra
         return ()
     resolver = ImportResolver(files, root)
     programs = []
+    # A bare script may say no more than ``from package.training import train``.
+    words = {b"__main__", b"warp"}
+    for file in files:
+        if screen(file.data):
+            stem = file.path.parent.name if file.path.stem == "__init__" else file.path.stem
+            words.add(stem.encode(errors="replace"))
     for file in files:
         if _is_test(file.path) or file.path.name == "__init__.py":
             continue
-        if b"__main__" not in file.data and b"warp" not in file.data:
+        if not any(word in file.data for word in words):
             continue
         if file.tree is None:
             continue
