@@ -309,10 +309,11 @@ class Trunk(Observer):
             return
         first = line_along(chosen[0])
         noise = judge.Noise(first, SPACING * scale)
+        smooth = False
         for number, direction in enumerate(directions(gradient, seed, brief=False)):
             wrong = sum(c.outcome == judge.DIFFERS for _, c in result.checks)
             # A difference is believed when a second direction shows it too.
-            if wrong >= 3 or (number >= len(chosen) and wrong != 1):
+            if wrong >= 2 or (number >= len(chosen) and wrong != 1):
                 break
             line = first if number == 0 else line_along(direction)
             result.vectors[direction.name] = direction.vector
@@ -320,8 +321,9 @@ class Trunk(Observer):
             result.sigma = noise.level
             if verdict.outcome == judge.DIFFERS and not result.stale_view and np.isfinite(verdict.ad):
                 verdict = self.doubt(result, parameter, start, direction, verdict)
-                if verdict.outcome == judge.DIFFERS:
+                if verdict.outcome == judge.DIFFERS and not smooth:
                     verdict = doubt_roughness(line, start, memory.dtype, verdict)
+                    smooth = verdict.outcome == judge.DIFFERS  # of the objective, not of a direction
             result.checks.append((direction.name, verdict))
         if result.outcome == judge.DIFFERS and base["copied"] and not result.stale_view:
             self.hold_host_copies(result, base["copied"], at)
