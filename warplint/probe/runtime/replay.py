@@ -58,9 +58,11 @@ def replay(spec: dict[str, Any]) -> int:
     for m in measured:
         if m.problem:
             print(f"{m.episode.label:24} {m.iteration:9d}  {m.problem}")
-            return 1
+            continue
         for name, check in m.checks:
             print(_row(m, name, check.ad, check.fd, check.relative_error))
+    if not any(m.checks for m in measured):
+        return 1
     if not removed:
         return 0
     subject = next(m for m in measured if m.iteration == spec["iteration"])
