@@ -29,8 +29,6 @@ class ProbeSettings:
     jobs: int = 1
     overrides: tuple[tuple[str, str], ...] = ()
     """``module.NAME`` → Python expression, for the probe only."""
-    rules: frozenset[str] | None = None
-    """Rule ids that may be reported on the run's own evidence; None for all."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def run_all(
             judged = list(pool.map(probe_one, ordered))
     else:
         judged = [probe_one(program) for program in ordered]
-    return ProbeReport(_merge(findings, judged, settings), tuple(j.row for j in judged), tuple(notes))
+    return ProbeReport(_merge(findings, judged), tuple(j.row for j in judged), tuple(notes))
 
 
 def _probe_program(
@@ -106,9 +106,7 @@ def _with_scripts(
     )
 
 
-def _merge(
-    findings: Sequence[Finding], judged: Sequence[Judged], settings: ProbeSettings
-) -> tuple[Result, ...]:
+def _merge(findings: Sequence[Finding], judged: Sequence[Judged]) -> tuple[Result, ...]:
     merged: list[Result] = []
     verdicts: dict[int, list[Result]] = {}
     for one in judged:
@@ -128,8 +126,6 @@ def _merge(
                 continue
             seen.add(key)
             merged.append(result)
-    if settings.rules is not None:
-        merged = [r for r in merged if r.rule in settings.rules]
     return tuple(sorted(merged, key=lambda r: r.sort_key))
 
 

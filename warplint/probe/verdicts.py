@@ -142,7 +142,7 @@ class _Judge:
         self.note(
             "WL902",
             f"the gradient of {names} is right: autodiff agrees with finite differences "
-            f"at iteration{'s' if len(iterations) > 1 else ''} {' and '.join(map(str, iterations))}"
+            f"at iteration{'s' if len(iterations) > 1 else ''} {_listed(iterations)}"
             + self.seeds_taken_as_given(parameters)
             + self.held_constant(parameters)
             + self.not_measured(parameters)
@@ -532,6 +532,12 @@ def _with_copies_held(row: dict[str, Any]) -> dict[str, Any]:
     if not row["constant"]:
         return row
     return {**row, "checks": row["held"], "outcome": "agrees"}
+
+
+def _listed(numbers: list[int]) -> str:
+    """1, 2 and 3"""
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _single(rows: list[dict[str, Any]]) -> bool:

@@ -54,10 +54,6 @@ class Hazard:
     write: Access
     written: Binding
 
-    @property
-    def in_one_launch(self) -> bool:
-        return self.reader is self.writer
-
 
 @dataclass(frozen=True)
 class Reset:

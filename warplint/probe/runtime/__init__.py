@@ -6,11 +6,14 @@ it imports nothing but the standard library, numpy, warp and its own siblings.
 ======================  ======================================================================
 module                  one idea
 ======================  ======================================================================
-``main``                the probe of one program: scout → measure → attribute, as JSON lines
+``main, bootstrap``     the entry: loads this package under a name of its own, opens the pipe
+``session``             the probe of one program: scout → measure → attribute, as JSON lines
+``replay``              the numbers of an evidence script again
 ``program``             run the user's file as ``__main__``, as it stands
 ``sites``               call sites: which user line an operation belongs to; what names it
 ``arrays``              arrays as memory: births, views, structs, who owns a gradient
 ``hooks``               Warp's operations as a stream of numbered events
+``devices``             CUDA requests on a machine without a GPU
 ``pinning``             randomness and file offsets, so that forks repeat each other
 ``forks``               children that report once and leave by ``os._exit``
 ``scout``               which parameters, versions, episodes, objectives the program has

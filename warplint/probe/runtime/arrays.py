@@ -10,8 +10,6 @@ import numpy as np
 from warp._src import context
 from warp._src import types as wptypes
 
-FLOAT_KINDS = ("f",)
-
 
 class Birth:
     """Where and when an array was made; serial numbers replace reusable ids and pointers."""

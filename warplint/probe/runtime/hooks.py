@@ -79,7 +79,6 @@ class Stream:
         self.in_backward = False
         self.total = 0
         self.counts: dict[tuple, int] = {}
-        self.sessions: dict[int, int] = {}
         self.forced_gradients: frozenset = frozenset()
         self.recordings = 0
         self.graph_replays = 0

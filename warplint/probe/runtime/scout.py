@@ -136,7 +136,6 @@ class Scout(Observer):
         self.max_episodes = episodes
         self.backwards: list[Backward] = []
         self.chain_inputs: set[int] = set()
-        self.family_ordinals: dict[tuple, dict[int, int]] = {}
         self.completed: dict[tuple, int] = {}
         self.latest: dict[tuple, Episode] = {}
         self.open: list[tuple[Any, Episode]] = []
