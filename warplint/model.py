@@ -57,10 +57,10 @@ class Precision(str, enum.Enum):
 class Counterfactual(str, enum.Enum):
     """What a probe removes at run time to see whether a finding is the cause."""
 
-    RESTORE_VALUES = "restore-values"
+    RESTORE_VALUES = "overwrite"
     """Put the values a recorded launch read back around its adjoint, and clear the adjoint of
     an array where the host overwrote it without a record."""
-    SET_REQUIRES_GRAD = "set-requires-grad"
+    SET_REQUIRES_GRAD = "no-gradient"
     """Allocate the arrays born at a site with ``requires_grad=True``."""
 
     def __str__(self) -> str:

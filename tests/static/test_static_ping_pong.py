@@ -462,4 +462,4 @@ def test_the_probe_is_told_the_overwriting_statement(findings):
     (site,) = finding.request.sites
     text = VARIANTS["flat script"]["program.py"].splitlines()
     assert "wp.launch(step" in text[site.line - 1]
-    assert finding.request.counterfactual.value == "restore-values"
+    assert finding.request.counterfactual.value == "overwrite"

@@ -15,7 +15,6 @@ from typing import Any
 
 from warplint.model import (
     Check,
-    Counterfactual,
     Evidence,
     Finding,
     Location,
@@ -26,7 +25,7 @@ from warplint.model import (
     Result,
     Verdict,
 )
-from warplint.probe.classify import Named, describe
+from warplint.probe import causes
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.signature import signature
 
@@ -237,7 +236,7 @@ class _Judge:
                 )
 
     def confirm(self, rows: list[dict[str, Any]], attribution: dict[str, Any]) -> None:
-        named = [(cause, describe(cause, self.paths)) for cause in attribution["confirmed"]]
+        named = [(cause, causes.describe(cause, self.paths)) for cause in attribution["confirmed"]]
         members = tuple(n.removal for _, n in named)
         for cause, name in named:
             removal = Removal(
@@ -248,7 +247,7 @@ class _Judge:
                 set=members,
             )
             evidence = self.evidence(rows, removal=removal)
-            matching = [f for f in self.findings if self.matches(f, cause)]
+            matching = [f for f in self.findings if causes.matches(f, cause, self.paths)]
             replay = self.replay(rows, attribution)
             if matching:
                 finding = matching[0]
@@ -263,7 +262,7 @@ class _Judge:
                 self.results.append(result)
                 self.replays.append((result, replay))
 
-    def named_result(self, named: Named, evidence: Evidence) -> Result:
+    def named_result(self, named: causes.Named, evidence: Evidence) -> Result:
         location, message = named.location, named.message
         return Result(
             rule=named.rule,
@@ -321,38 +320,13 @@ class _Judge:
                 return attribution
         return None
 
-    def causes(self) -> list[dict[str, Any]]:
-        found = []
-        for attribution in self.facts.attributions:
-            found.extend(attribution["hazards"])
-            found.extend(attribution["without_gradient"])
-        return found
-
     def hazard_of(self, finding: Finding) -> dict[str, Any] | None:
-        """The hazard of the run that a finding predicted: values that really were gone."""
-        for cause in self.causes():
-            if not self.matches(finding, cause):
-                continue
-            if cause["kind_of_cause"] == "no-gradient":
-                return cause
-            in_kernel = finding.request is not None and finding.request.kernel is not None
-            if in_kernel or cause["aliased"] or any(not r["own"] for r in cause["readers"]):
-                return cause
+        """The cause at work in the run that a finding predicted."""
+        for attribution in self.facts.attributions:
+            for cause in attribution["causes"]:
+                if causes.matches(finding, cause, self.paths) and causes.happened(finding, cause):
+                    return dict(cause)
         return None
-
-    def matches(self, finding: Finding, cause: dict[str, Any]) -> bool:
-        request = finding.request
-        if request is None:
-            return False
-        cut = cause["kind_of_cause"] == "no-gradient"
-        if cut != (request.counterfactual is Counterfactual.SET_REQUIRES_GRAD):
-            return False
-        if request.kernel and cause.get("kernel") != request.kernel:
-            return False
-        frames = self.paths.frames(cause["stack"])
-        if request.sites:
-            return any(site.covers(file, line) for site in request.sites for file, line in frames)
-        return request.kernel is not None
 
     def was_reached(self, finding: Finding) -> bool:
         request = finding.request

@@ -26,7 +26,7 @@ def verdicts(judged: Judged) -> list[tuple[str, str]]:
 
 def test_a_finding_is_confirmed_when_its_removal_mends_the_gradient() -> None:
     cause = overwrite(10)
-    judged = judge(facts(WRONG, attributions=(attribution(hazards=[cause], confirmed=[cause]),)), finding(10))
+    judged = judge(facts(WRONG, attributions=(attribution(causes=[cause], confirmed=[cause]),)), finding(10))
     ((_, result),) = judged.by_finding
     assert (judged.row.status, result.verdict) == (ProgramStatus.WRONG, Verdict.CONFIRMED)
     removal = result.evidence.counterfactual
@@ -36,14 +36,14 @@ def test_a_finding_is_confirmed_when_its_removal_mends_the_gradient() -> None:
 
 def test_an_innocent_pattern_beside_the_cause_is_dismissed() -> None:
     cause, innocent = overwrite(10), overwrite(30)
-    run = facts(WRONG, attributions=(attribution(hazards=[cause, innocent], confirmed=[cause]),))
+    run = facts(WRONG, attributions=(attribution(causes=[cause, innocent], confirmed=[cause]),))
     by_line = {f.location.line: r.verdict for f, r in judge(run, finding(10), finding(30)).by_finding}
     assert by_line == {10: Verdict.CONFIRMED, 30: Verdict.DISMISSED}
 
 
 def test_a_cause_that_only_the_run_saw_is_reported_by_the_rule_it_breaks() -> None:
     cause = overwrite(10)
-    judged = judge(facts(WRONG, attributions=(attribution(hazards=[cause], confirmed=[cause]),)))
+    judged = judge(facts(WRONG, attributions=(attribution(causes=[cause], confirmed=[cause]),)))
     (result,) = judged.results
     assert (result.rule, result.verdict) == ("WL101", Verdict.CONFIRMED)
     assert (result.location.file, result.location.line) == ("sim.py", 10)
@@ -51,7 +51,7 @@ def test_a_cause_that_only_the_run_saw_is_reported_by_the_rule_it_breaks() -> No
 
 
 def test_a_difference_that_no_cause_explains_is_a_mismatch_at_the_backward_call() -> None:
-    run = facts(WRONG, attributions=(attribution(hazards=[overwrite(10)], confirmed=[]),))
+    run = facts(WRONG, attributions=(attribution(causes=[overwrite(10)], confirmed=[]),))
     judged = judge(run, finding(10))
     (result,) = judged.results
     assert (result.rule, result.verdict, result.location.line) == ("WL901", Verdict.CONFIRMED, 20)
@@ -100,13 +100,13 @@ def test_a_right_gradient_is_a_result_too() -> None:
 
 
 def test_values_that_changed_without_harm_are_latent() -> None:
-    run = facts(RIGHT, attributions=(attribution(hazards=[overwrite(10)], confirmed=[], outcome="agrees"),))
+    run = facts(RIGHT, attributions=(attribution(causes=[overwrite(10)], confirmed=[], outcome="agrees"),))
     assert ("WL101", "latent") in verdicts(judge(run, finding(10)))
 
 
 def test_a_launch_that_only_fills_its_own_output_is_no_hazard() -> None:
     own = overwrite(10, own=True)
-    run = facts(RIGHT, attributions=(attribution(hazards=[own], confirmed=[], outcome="agrees"),))
+    run = facts(RIGHT, attributions=(attribution(causes=[own], confirmed=[], outcome="agrees"),))
     assert ("WL101", "dismissed") in verdicts(judge(run, finding(10)))
 
 

@@ -80,7 +80,7 @@ def overwrite(line: int, *, file: str = "sim.py", kernel: str = "step", own: boo
 
 def attribution(
     *,
-    hazards: list[dict[str, Any]],
+    causes: list[dict[str, Any]],
     confirmed: list[dict[str, Any]],
     outcome: str = "differs",
     **changes: Any,
@@ -95,8 +95,7 @@ def attribution(
         "after": 0.0003 if confirmed else 0.2,
         "resolved": bool(confirmed),
         "changed": False,
-        "hazards": hazards,
-        "without_gradient": [],
+        "causes": causes,
         "confirmed": confirmed,
         "problem": None,
     }

@@ -14,129 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from . import arrays, judge
-from .episodes import GradientChild
+from . import judge
+from .causes import KINDS, CounterfactualRun, Kind
+from .causes.base import projected
 from .forks import ChildFailure, Reporter, run_in_child
-from .hooks import Event, Observer, Stream
+from .hooks import Stream
 from .measure import Measured
-from .scout import Episode
-from .snapshots import Snapshots
 
 SINGLES = 6
 """Causes tried alone before the search turns to sets."""
 RESOLVED = 2.0e-3
 """Share of the signal below which a removal is taken to have brought AD to FD."""
-
-
-class CounterfactualRun(Observer):
-    """Runs the program from its start with causes taken away, up to the gradient's use."""
-
-    def __init__(
-        self,
-        stream: Stream,
-        reporter: Reporter,
-        episode: Episode,
-        removed: frozenset,
-        pinned: dict[tuple, list],
-    ) -> None:
-        self.stream = stream
-        self.reporter = reporter
-        self.episode = episode
-        self.pinned = pinned
-        self.snapshots = Snapshots(stream, removed.__contains__)
-        self.inner: GradientChild | None = None
-        self.produced: dict[int, Any] = {}
-        self.without_gradient: dict[tuple, dict[str, Any]] = {}
-
-    def before(self, event: Event) -> None:
-        if self.inner is None and event.name == self.episode.start:
-            parameter = self.stream.births.live.get(self.episode.serial)
-            self.inner = GradientChild(self.episode, parameter, self.reporter, extra=self.facts)
-            self.snapshots.active = True
-        self.pin(event)
-        self.watch_before(event)
-        self.snapshots.before(event)
-        if self.inner is not None:
-            self.inner.before(event)
-
-    def pin(self, event: Event) -> None:
-        """Gives parameters the content the measured run had: a cause taken away earlier may
-        have changed what the optimizer made of them since."""
-        for episode, content in self.pinned.get(event.name, ()):
-            parameter = self.stream.births.live.get(episode.serial)
-            if parameter is not None:
-                memory = arrays.memory(parameter)
-                memory[...] = content.reshape(memory.shape).astype(memory.dtype)
-
-    def after(self, event: Event) -> None:
-        self.snapshots.after(event)
-        self.watch_after(event)
-        if self.inner is not None:
-            self.inner.after(event)
-
-    def around_adjoint(self, call: dict[str, Any], run: Callable[[], Any]) -> Any:
-        return self.snapshots.around_adjoint(call, run)
-
-    def finished(self, error: BaseException | None) -> None:
-        if self.inner is not None:
-            self.inner.finished(error)
-        self.reporter.leave({"gradient": None, "error": f"{error}", "extra": self.facts(), "objectives": []})
-
-    def facts(self) -> dict[str, Any]:
-        return {
-            "hazards": list(self.snapshots.hazards.values()),
-            "without_gradient": list(self.without_gradient.values()),
-            "exhausted": self.snapshots.exhausted,
-        }
-
-    # -- arrays on the path that carry no gradient ---------------------------------------
-
-    def watch_before(self, event: Event) -> None:
-        if self.inner is None or event.kind != "launch" or event.tape is None:
-            return
-        digests = {}
-        for label, array in event.arrays:
-            base = arrays.root(array)
-            if array.requires_grad or not arrays.is_float(array) or arrays.gradient_owner(base) is not None:
-                continue
-            if id(base) in self.produced and event.recorded:
-                self.note(base, event, label)
-            digests[id(base)] = (base, hash(arrays.content(base)))
-        event.details["plain"] = digests
-
-    def watch_after(self, event: Event) -> None:
-        if self.inner is None or event.tape is None:
-            return
-        if event.kind == "launch":
-            for key, (base, digest) in event.details.pop("plain", {}).items():
-                if hash(arrays.content(base)) != digest:
-                    self.produced.setdefault(key, (base, event.stack, event.details["kernel"]))
-        elif event.kind in ("copy", "assign") and event.source is not None:
-            base = arrays.root(event.target)
-            if arrays.is_array(base) and not base.requires_grad and arrays.is_float(base):
-                self.produced.setdefault(id(base), (base, event.stack, event.kind))
-
-    def note(self, base: Any, event: Event, label: str) -> None:
-        born = arrays.birth(base)
-        if born is None or born.family in self.without_gradient:
-            return
-        _, writer_stack, writer = self.produced[id(base)]
-        self.without_gradient[born.family] = {
-            "key": ("no-gradient", born.family),
-            "family": born.family,
-            "stack": born.stack,
-            "buffer": self.stream.sites.label(born.stack),
-            "writer": {"stack": writer_stack, "kernel": writer},
-            "reader": {"stack": event.stack, "kernel": event.details["kernel"], "argument": label},
-        }
+EARLY = tuple(kind for kind in KINDS if not kind.LATE)
+ORDER = {kind.NAME: number for number, kind in enumerate(KINDS)}
 
 
 @dataclass
 class Attribution:
     """The outcome of the search for one measured episode."""
 
-    hazards: list[dict[str, Any]] = field(default_factory=list)
-    without_gradient: list[dict[str, Any]] = field(default_factory=list)
+    causes: list[dict[str, Any]] = field(default_factory=list)
+    """Every cause that was seen at work in the episode, whether it matters or not."""
     confirmed: list[dict[str, Any]] = field(default_factory=list)
     """Per cause: key, alone, leave_one_out, resolved error."""
     before: float = 0.0
@@ -171,6 +69,8 @@ class Attributor:
         for other in together:
             if other.start is not None and other.iteration == measured.iteration:
                 self.pinned.setdefault(other.episode.start, []).append((other.episode, other.start))
+        self.kinds = EARLY
+        self.plain: dict[str, Any] = {}
         self.cache: dict[frozenset, list[tuple[float, bool]]] = {}
 
     def search(self) -> Attribution:
@@ -185,22 +85,35 @@ class Attributor:
         return result
 
     def _search(self) -> None:
-        result = self.result
-        plain = self.run(frozenset(), frozenset())
-        facts = plain["extra"]
-        result.hazards = facts["hazards"]
-        result.without_gradient = facts["without_gradient"]
-        result.before = self.error(plain["gradient"])
-        causes = [*result.hazards, *result.without_gradient]
-        if not causes:
-            return
-        by_key = {c["key"]: c for c in causes}
-        everything = frozenset(by_key)
         if self.measured.outcome != judge.DIFFERS:
-            report = self.run_keys(everything)
-            result.changed = not _same(report["gradient"], plain["gradient"])
+            self.look(EARLY)
+            everything = frozenset(c["key"] for c in self.result.causes)
+            if everything:
+                report = self.run(everything, EARLY)
+                self.result.changed = not _same(report["gradient"], self.plain["gradient"])
             return
-        self.cache[frozenset()] = self.compare(plain["gradient"])
+        for kinds in dict.fromkeys((EARLY, KINDS)):
+            self.explain(kinds)
+            if self.result.resolved or self.result.problem:
+                return
+
+    def look(self, kinds: tuple[type[Kind], ...]) -> None:
+        """An unchanged run that reports the causes at work."""
+        self.kinds = kinds
+        self.plain = self.run(frozenset(), kinds)
+        self.result.causes = self.plain["extra"]["causes"]
+
+    def explain(self, kinds: tuple[type[Kind], ...]) -> None:
+        """Looks for a minimal set of causes of these kinds."""
+        result = self.result
+        self.look(kinds)
+        self.cache.clear()
+        self.cache[frozenset()] = self.compare(self.plain)
+        result.before = self.error_of(frozenset())
+        if not result.causes:
+            return
+        by_key = {c["key"]: c for c in result.causes}
+        everything = frozenset(by_key)
         if self.is_resolved(frozenset()):
             result.problem = "the difference does not show in a run from the start"
             return
@@ -243,7 +156,7 @@ class Attributor:
         foreign = sum(not r["own"] for r in cause.get("readers", ()))
         return (
             not self.preferred(cause),
-            cause["key"][0] != "no-gradient",
+            ORDER[cause["key"][0]],
             "adjoint" not in cause.get("what", ()),
             foreign == 0,
             -cause.get("count", 0),
@@ -252,22 +165,14 @@ class Attributor:
 
     # -- runs ----------------------------------------------------------------------------
 
-    def run_keys(self, keys: frozenset) -> dict[str, Any]:
-        restored = frozenset(k for k in keys if k[0] == "overwrite")
-        forced = frozenset(k[1] for k in keys if k[0] == "no-gradient")
-        return self.run(restored, forced)
-
-    def run(self, restored: frozenset, forced: frozenset) -> dict[str, Any]:
+    def run(self, removed: frozenset, kinds: tuple[type[Kind], ...]) -> dict[str, Any]:
         if time.monotonic() > self.deadline:
             raise TimeoutError
         self.result.runs += 1
         stream = self.stream
 
         def work(reporter: Reporter) -> None:
-            stream.forced_gradients = forced
-            stream.observer = CounterfactualRun(
-                stream, reporter, self.measured.episode, restored, self.pinned
-            )
+            stream.observer = CounterfactualRun(stream, reporter, self.measured, removed, self.pinned, kinds)
             self.run_user()
 
         report = run_in_child(work, self.deadline)
@@ -279,7 +184,7 @@ class Attributor:
 
     def comparison(self, keys: frozenset) -> list[tuple[float, bool]]:
         if keys not in self.cache:
-            self.cache[keys] = self.compare(self.run_keys(keys)["gradient"])
+            self.cache[keys] = self.compare(self.run(keys, self.kinds))
         return self.cache[keys]
 
     def error_of(self, keys: frozenset) -> float:
@@ -288,19 +193,13 @@ class Attributor:
     def is_resolved(self, keys: frozenset) -> bool:
         return all(within for _, within in self.comparison(keys))
 
-    def error(self, gradient: Any) -> float:
-        """Largest relative error over the compared directions, for a consumed gradient."""
-        return max((e for e, _ in self.compare(gradient)), default=0.0)
-
-    def compare(self, gradient: Any) -> list[tuple[float, bool]]:
+    def compare(self, report: dict[str, Any]) -> list[tuple[float, bool]]:
         """Per direction: relative error, and whether it is within noise."""
         found = []
         for name, check in self.measured.checks:
             if not (check.outcome == judge.DIFFERS or check.outcome == judge.AGREES):
                 continue
-            vector = self.measured.vectors[name]
-            with np.errstate(all="ignore"):
-                ad = float(np.sum(np.reshape(gradient, vector.shape) * vector))
+            ad = projected(report, name, self.measured.vectors[name])
             signal = max(abs(check.fd), check.signal if check.outcome == judge.AGREES else 0.0)
             allowed = max(2.0 * check.uncertainty, RESOLVED * signal)
             allowed += 4.0 * self.measured.adjoint_noise

@@ -247,6 +247,8 @@ class GradientChild(Observer):
         self.copies = copies
         self.extra = extra
         self.next_parameter = next_parameter
+        self.revise: Callable[[Any], Any] | None = None
+        """What a counterfactual makes of the consumed gradient."""
         self.reads: list[tuple[int, int, Any]] = []
         self.objectives: list[float] = []
         self.recordings: set[tuple] = set()
@@ -400,6 +402,8 @@ class GradientChild(Observer):
     def leave(self, complete: bool, error: str | None = None) -> None:
         following = self.next_parameter() if self.next_parameter is not None else None
         gradient = self.consumed()
+        if gradient is not None and self.revise is not None:
+            gradient = self.revise(gradient)
         included = self.included()
         self.reporter.leave(
             {

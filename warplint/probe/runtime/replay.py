@@ -14,7 +14,8 @@ from typing import Any
 
 def replay(spec: dict[str, Any]) -> int:
     from . import session
-    from .attribute import CounterfactualRun
+    from .causes import KINDS, CounterfactualRun
+    from .causes.base import projected
     from .forks import Reporter, run_in_child
     from .measure import Measured, Trunk
     from .scout import Episode, Read
@@ -72,20 +73,15 @@ def replay(spec: dict[str, Any]) -> int:
             pinned.setdefault(m.episode.start, []).append((m.episode, m.start))
 
     def counterfactual(reporter: Reporter) -> None:
-        stream.forced_gradients = frozenset(k[1] for k in removed if k[0] == "no-gradient")
-        keys = frozenset(k for k in removed if k[0] == "overwrite")
-        stream.observer = CounterfactualRun(stream, reporter, subject.episode, keys, pinned)
+        stream.observer = CounterfactualRun(stream, reporter, subject, frozenset(removed), pinned, KINDS)
         probe.run_user()
 
     report = run_in_child(counterfactual, probe.deadline)
     print("with the cause taken away:")
-    import numpy as np
-
     from .judge import relative_error
 
     for name, check in subject.checks:
-        vector = subject.vectors[name]
-        ad = float(np.sum(np.reshape(report["gradient"], vector.shape) * vector))
+        ad = projected(report, name, subject.vectors[name])
         print(_row(subject, name, ad, check.fd, relative_error(ad, check.fd, check.uncertainty)))
     return 0
 

@@ -316,8 +316,7 @@ class Session:
 
 def request_matches(request: dict[str, Any], cause: dict[str, Any]) -> bool:
     """Whether a static finding's probe request is about this cause of the run."""
-    overwrite = cause["key"][0] == "overwrite"
-    if overwrite != (request["counterfactual"] == "restore-values"):
+    if cause["key"][0] != request["counterfactual"]:
         return False
     stack = [tuple(f[:2]) for f in cause["stack"]]
     for file, first, last in request.get("sites", ()):
@@ -325,7 +324,7 @@ def request_matches(request: dict[str, Any], cause: dict[str, Any]) -> bool:
             if request.get("kernel") and cause.get("kernel") and request["kernel"] != cause["kernel"]:
                 continue
             return True
-    if overwrite and request.get("kernel") and not request.get("sites"):
+    if request.get("kernel") and not request.get("sites"):
         return cause.get("kernel") == request["kernel"] and (
             not request.get("kernel_file") or cause.get("kernel_file") == request["kernel_file"]
         )
@@ -420,14 +419,13 @@ def _attribution(subject: Measured, a: Attribution) -> dict[str, Any]:
         "changed": a.changed,
         "runs": a.runs,
         "problem": a.problem,
-        "hazards": [_cause(c) for c in a.hazards],
-        "without_gradient": [_cause(c) for c in a.without_gradient],
+        "causes": [_cause(c) for c in a.causes],
         "confirmed": [_cause(c) for c in a.confirmed],
     }
 
 
 def _cause(cause: dict[str, Any]) -> dict[str, Any]:
-    plain = {k: v for k, v in cause.items() if k not in ("family",)}
+    plain = dict(cause)
     plain["key_parts"] = cause["key"]
     plain["key"] = list(map(str, cause["key"]))
     plain["kind_of_cause"] = cause["key"][0]

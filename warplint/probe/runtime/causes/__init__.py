@@ -1,0 +1,16 @@
+"""The kinds of causes a counterfactual run can see and take away, one module each.
+
+Adding a kind: a module here with a subclass of ``Kind``, its line in ``KINDS``, and a module of
+the same name in ``warplint/probe/causes`` that names the rule it breaks.
+"""
+
+from __future__ import annotations
+
+from .base import CounterfactualRun, Kind
+from .missing_gradient import MissingGradient
+from .overwrites import Overwrites
+
+__all__ = ["KINDS", "CounterfactualRun", "Kind"]
+
+KINDS: tuple[type[Kind], ...] = (MissingGradient, Overwrites)
+"""Likeliest first: the order in which the search tries them."""

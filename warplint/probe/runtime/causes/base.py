@@ -1,0 +1,149 @@
+"""A run of the program with causes taken away, and what a kind of cause has to offer for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import arrays
+from ..episodes import GradientChild
+from ..forks import Reporter
+from ..hooks import Event, Observer, Stream
+from ..measure import Measured
+
+
+class Kind(Observer):
+    """One kind of cause, in one counterfactual run: sees where it occurs, removes what is selected.
+
+    A cause is a plain dict with at least ``key`` (a tuple that begins with ``NAME`` and is the
+    same in every run) and ``stack`` (frames of the user's code, innermost first).
+    """
+
+    NAME = ""
+    LATE = False
+    """Looked at only if the kinds that are not late leave the difference unexplained."""
+
+    def __init__(self, run: CounterfactualRun) -> None:
+        self.run = run
+        self.stream: Stream = run.stream
+
+    def removes(self, key: tuple) -> bool:
+        """Whether the cause of this key is taken away in this run."""
+        return key in self.run.removed
+
+    def prepare(self) -> None:
+        """Called before the user's program starts."""
+
+    def start(self) -> None:
+        """Called at the first event of the measured episode."""
+
+    def found(self) -> list[dict[str, Any]]:
+        """The causes of this kind that were seen in the measured episode."""
+        return []
+
+    def gradient(self, consumed: Any) -> Any:
+        """The consumed gradient without the selected causes, if that cannot be had by running."""
+        return consumed
+
+    def corrections(self) -> dict[str, float]:
+        """Per direction (by name): what the selected causes add to autodiff along it."""
+        return {}
+
+
+class CounterfactualRun(Observer):
+    """Runs the program from its start with causes taken away, up to the gradient's use."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        reporter: Reporter,
+        measured: Measured,
+        removed: frozenset,
+        pinned: dict[tuple, list],
+        kinds: tuple[type[Kind], ...],
+    ) -> None:
+        self.stream = stream
+        self.reporter = reporter
+        self.measured = measured
+        self.episode = measured.episode
+        self.removed = removed
+        self.pinned = pinned
+        self.inner: GradientChild | None = None
+        self.kinds = [kind(self) for kind in kinds]
+        for kind in self.kinds:
+            kind.prepare()
+
+    @property
+    def started(self) -> bool:
+        """Whether the measured episode has begun."""
+        return self.inner is not None
+
+    def before(self, event: Event) -> None:
+        if self.inner is None and event.name == self.episode.start:
+            parameter = self.stream.births.live.get(self.episode.serial)
+            self.inner = GradientChild(self.episode, parameter, self.reporter, extra=self.facts)
+            self.inner.revise = self.revise
+            for kind in self.kinds:
+                kind.start()
+        self.pin(event)
+        for kind in self.kinds:
+            kind.before(event)
+        if self.inner is not None:
+            self.inner.before(event)
+
+    def pin(self, event: Event) -> None:
+        """Gives parameters the content the measured run had: a cause taken away earlier may
+        have changed what the optimizer made of them since."""
+        for episode, content in self.pinned.get(event.name, ()):
+            parameter = self.stream.births.live.get(episode.serial)
+            if parameter is not None:
+                memory = arrays.memory(parameter)
+                memory[...] = content.reshape(memory.shape).astype(memory.dtype)
+
+    def after(self, event: Event) -> None:
+        for kind in self.kinds:
+            kind.after(event)
+        if self.inner is not None:
+            self.inner.after(event)
+
+    def born(self, array: Any) -> None:
+        for kind in self.kinds:
+            kind.born(array)
+
+    def around_adjoint(self, call: dict[str, Any], run: Callable[[], Any]) -> Any:
+        for kind in reversed(self.kinds):
+            run = _around(kind, call, run)
+        return run()
+
+    def finished(self, error: BaseException | None) -> None:
+        if self.inner is not None:
+            self.inner.finished(error)
+        self.reporter.leave({"gradient": None, "error": f"{error}", "extra": self.facts(), "objectives": []})
+
+    def revise(self, gradient: Any) -> Any:
+        for kind in self.kinds:
+            gradient = kind.gradient(gradient)
+        return gradient
+
+    def facts(self) -> dict[str, Any]:
+        corrections: dict[str, float] = {}
+        for kind in self.kinds:
+            for name, value in kind.corrections().items():
+                corrections[name] = corrections.get(name, 0.0) + value
+        return {
+            "causes": [cause for kind in self.kinds for cause in kind.found()],
+            "corrections": corrections,
+        }
+
+
+def _around(kind: Kind, call: dict[str, Any], run: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: kind.around_adjoint(call, run)
+
+
+def projected(report: dict[str, Any], name: str, vector: Any) -> float:
+    """Autodiff along a direction as a counterfactual run tells it."""
+    with np.errstate(all="ignore"):
+        ad = float(np.sum(np.reshape(report["gradient"], vector.shape) * vector))
+    return ad - float(report["extra"]["corrections"].get(name, 0.0))
