@@ -62,6 +62,14 @@ class Counterfactual(str, enum.Enum):
     an array where the host overwrote it without a record."""
     SET_REQUIRES_GRAD = "no-gradient"
     """Allocate the arrays born at a site with ``requires_grad=True``."""
+    ZERO_GRADIENTS = "kept-gradient"
+    """Zero before a backward call what an earlier one left in the gradients it adds to."""
+    DROP_REPLAYED = "replayed-launches"
+    """Go back over the latest recording of a tape alone, not over earlier ones still on it."""
+    CLEAR_RETAIN = "retained-gradient"
+    """Clear ``retain_grad`` on the arrays born at a site."""
+    FRESH_GRADIENT = "stale-gradient"
+    """Hand the reader of a gradient what the backward pass has just added to it."""
 
     def __str__(self) -> str:
         return self.value

@@ -209,14 +209,15 @@ class _Judge:
         explained = False
         unexplained: list[list[dict[str, Any]]] = []
         for rows in parameters:
-            attribution = self.attribution_of(rows)
-            if attribution is None:
+            attributions = self.attributions_of(rows)
+            if not attributions:
                 continue
-            if not attribution["resolved"]:
+            if not attributions[0]["resolved"]:
                 unexplained.append(rows)
                 continue
             explained = True
-            self.confirm(rows, attribution)
+            for attribution in attributions:
+                self.confirm(rows, attribution)
         if not explained and not unexplained:
             unexplained = [parameters[0]]
         for rows in unexplained[:1] if not explained else []:
@@ -277,7 +278,7 @@ class _Judge:
         )
 
     def mismatch(self, rows: list[dict[str, Any]]) -> None:
-        attribution = self.attribution_of(rows)
+        attribution = next(iter(self.attributions_of(rows)), None)
         kind = signature(rows)
         worst = max(
             (
@@ -313,12 +314,10 @@ class _Judge:
 
     # -- helpers -------------------------------------------------------------------------
 
-    def attribution_of(self, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    def attributions_of(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What explains a parameter's difference: at its first wrong iteration, and what a later one adds."""
         key = _parameter_key(rows[0])
-        for attribution in self.facts.attributions:
-            if _parameter_key(attribution) == key and attribution["outcome"] == "differs":
-                return attribution
-        return None
+        return [a for a in self.facts.attributions if _parameter_key(a) == key and a["outcome"] == "differs"]
 
     def hazard_of(self, finding: Finding) -> dict[str, Any] | None:
         """The cause at work in the run that a finding predicted."""

@@ -122,7 +122,7 @@ for it in range(3):
 """
     told = run(write(tmp_path, body))
     assert told.outcomes == {"x": ["agrees", "differs"]}
-    assert told.confirmed == []
+    assert told.confirmed == [("kept-gradient", line_of(body, "tape.backward(loss)"))]
 
 
 def test_a_scalar_parameter_that_is_never_zeroed(tmp_path: Path) -> None:

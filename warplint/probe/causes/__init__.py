@@ -9,13 +9,27 @@ from typing import Any
 
 from warplint.model import Finding
 from warplint.probe.causes.base import Named, Naming
+from warplint.probe.causes.kept_gradients import KeptGradients
 from warplint.probe.causes.missing_gradient import MissingGradient
 from warplint.probe.causes.overwrites import Overwrites
+from warplint.probe.causes.replayed_launches import ReplayedLaunches
+from warplint.probe.causes.retained_gradients import RetainedGradients
+from warplint.probe.causes.stale_reads import StaleReads
 from warplint.probe.facts import Paths
 
 __all__ = ["Named", "describe", "happened", "matches"]
 
-_NAMINGS: dict[str, Naming] = {n.kind.value: n for n in (MissingGradient(), Overwrites())}
+_NAMINGS: dict[str, Naming] = {
+    naming.kind.value: naming
+    for naming in (
+        KeptGradients(),
+        MissingGradient(),
+        Overwrites(),
+        ReplayedLaunches(),
+        RetainedGradients(),
+        StaleReads(),
+    )
+}
 
 
 def describe(cause: dict[str, Any], paths: Paths) -> Named:

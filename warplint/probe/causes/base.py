@@ -55,6 +55,12 @@ def by(kernel: str | None) -> str:
     return f"`{kernel}`" if kernel else "a launch"
 
 
+def listed(names: list[str]) -> str:
+    """`a`, `b` and `c` (at most three)."""
+    quoted = [f"`{name}`" for name in names[:3]]
+    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+
+
 def location(stack: list[Any], paths: Paths) -> Location:
     """The innermost frame of the user's code."""
     if not stack:

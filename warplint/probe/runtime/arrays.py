@@ -92,10 +92,16 @@ def is_shared(array: Any) -> bool:
     return getattr(root(array), "_warplint_shared", False)
 
 
-def count_reset(gradient: Any) -> None:
+def count_reset(gradient: Any, event: Any = None) -> None:
     """Something other than a backward pass set this array's content."""
     base = root(gradient)
     base._warplint_resets = resets(base) + 1
+    base._warplint_reset_by = (event.kind, event.stack) if event is not None else None
+
+
+def reset_by(gradient: Any) -> tuple[str, tuple] | None:
+    """The last operation of that kind: what it was and where."""
+    return getattr(root(gradient), "_warplint_reset_by", None)
 
 
 def resets(gradient: Any) -> int:

@@ -58,12 +58,15 @@ class Attributor:
         deadline: float,
         preferred: Callable[[dict[str, Any]], bool],
         together: list[Measured],
+        known: frozenset = frozenset(),
     ) -> None:
         self.stream = stream
         self.run_user = run_user
         self.measured = measured
         self.deadline = deadline
         self.preferred = preferred
+        self.known = known
+        """Causes that explain an earlier iteration: what they explain here too needs no search."""
         self.result = Attribution()
         self.pinned: dict[tuple, list] = {}
         for other in together:
@@ -137,7 +140,8 @@ class Attributor:
         ranked = sorted(by_key, key=lambda k: self.rank(by_key[k]))
         pointed = frozenset(k for k in ranked if self.preferred(by_key[k]))
         singles = [frozenset({k}) for k in ranked[:SINGLES]]
-        for candidate in [pointed, *singles] if pointed else singles:
+        first = [c for c in (self.known & everything, pointed) if c]
+        for candidate in [*first, *singles]:
             if self.is_resolved(candidate):
                 return self.reduced(candidate, ranked)
         if not self.is_resolved(everything):

@@ -264,6 +264,8 @@ class GradientChild(Observer):
         self.resolution = 0.0
         self.late: Any = None
         self.gradient: Any = None
+        self.changed_by: tuple[str, tuple] | None = None
+        """What set the gradient's content after it was read: the operation and its call site."""
         self.chain: set[int] = set()
         self.adjoints: set[int] = set()
         """Contents (hashed) of gradients that user code read in this episode."""
@@ -294,7 +296,7 @@ class GradientChild(Observer):
                 self.seeds.append(seeds)
                 self.terms.append(len(seeds) + (event.details.get("loss") is not None))
                 self.resolution = max(self.resolution, _resolution(event))
-                if self.read_too_early:
+                if self.read_too_early and event.kind == "adjoint":
                     self.leave(True)
             return
         for array in touched(event):
@@ -329,14 +331,23 @@ class GradientChild(Observer):
         self.copied.note(event)
         if event.kind == "adjoint":
             note_chain(event, self.chain)
+        if event.kind == "backward" and self.read_too_early and self.objectives:
+            self.leave(True)
         if event.kind in ("backward", "adjoint") and len(self.epochs) < len(self.objectives):
             gradient = self.parameter.grad if event.kind == "backward" else None
             lost = gradient is not None and self.gradient_before != hash(arrays.content(gradient))
             self.epochs.append(arrays.resets(gradient) if lost else None)
+        if self.until_next and self.gradient is not None:
+            self.note_change()
         if self.unseen_use and event.name == self.last_read and self.parameter.grad is not None:
             self.collect(self.parameter.grad)
             if not self.until_next:
                 self.leave(True)
+
+    def note_change(self) -> None:
+        """Remembers what first changed the gradient after it was read."""
+        if self.changed_by is None and arrays.resets(self.gradient) != self.reads[-1][1]:
+            self.changed_by = arrays.reset_by(self.gradient)
 
     def collect(self, array: Any) -> None:
         base = arrays.root(array)
@@ -413,6 +424,7 @@ class GradientChild(Observer):
                 "continued": self.continued,
                 "copied": self.copied,
                 "late": self.late,
+                "changed_by": self.changed_by,
                 "next": arrays.content(following) if following is not None else None,
                 "objectives": self.objectives,
                 "seeds": self.seeds,

@@ -85,6 +85,8 @@ class Stream:
         self.devices: Any = None
         self.stderr: Any = None
         self.allocating = 0
+        self.current: Event | None = None
+        """The operation that is being carried out."""
 
     def event(self, kind: str) -> Event:
         stack = self.sites.stack(3)
@@ -101,6 +103,7 @@ class Stream:
     def run(self, event: Event, call: Callable[[], Any]) -> Any:
         _keep_scalars(event)
         self.observer.before(event)
+        self.current = event
         self.depth += 1
         try:
             result = call()
@@ -228,6 +231,7 @@ def _hook_launch(stream: Stream) -> None:
         event.recorded = tape is not None and bool(given["record_tape"]) and not adjoint
         event.details = {
             "kernel": given["kernel"].key,
+            "object": given["kernel"],
             "kernel_file": stream.sites.name(given["kernel"].adj.filename) or given["kernel"].adj.filename,
             "kernel_line": given["kernel"].adj.fun_lineno,
             "inputs": given["inputs"],
@@ -256,6 +260,7 @@ def _hook_launch(stream: Stream) -> None:
             values = list(getattr(self, "fwd_args", None) or ())
             event.arrays = arrays.arguments(self.kernel, values, ())
             event.details = {"kernel": self.kernel.key, "kernel_file": "", "kernel_line": 0}
+            event.details["object"] = self.kernel
             event.details["inputs"], event.details["outputs"] = values, ()
             return stream.run(event, lambda: run_command(self, *args, **kwargs))
 
@@ -304,10 +309,11 @@ def _hook_array_methods(stream: Stream) -> None:
 
         @functools.wraps(original)
         def write(self: Any, *args: Any, **kwargs: Any) -> Any:
-            arrays.count_reset(self)
             if stream.depth:
+                arrays.count_reset(self, stream.current)
                 return original(self, *args, **kwargs)
             event = stream.event(kind)
+            arrays.count_reset(self, event)
             event.target = self
             if kind == "assign" and args and wptypes.is_array(args[0]):
                 _describe_copy(event, self, args[0])
@@ -398,6 +404,15 @@ def _hook_tape(stream: Stream) -> None:
             return stream.run(event, lambda: original(self, *args, **kwargs))
 
         setattr(tape_class, name, method)
+
+    initialise = tape_class.__init__
+
+    @functools.wraps(initialise)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        initialise(self, *args, **kwargs)
+        self._warplint_born = stream.sites.stack(2)
+
+    tape_class.__init__ = __init__
 
     wrap("__enter__", "tape-enter")
     wrap("__exit__", "tape-exit")

@@ -66,6 +66,8 @@ class Measured:
     scale: float = 1.0
     problem: str | None = None
     stale_view: bool = False
+    changed_by: tuple[str, tuple] | None = None
+    """What changed the gradient that a stale view showed: the operation and its call site."""
     constant: list[tuple[str, int, str]] = field(default_factory=list)
     """Host copies (file, line, name) that the gradient treats as constants, if that explains it."""
     held: list[tuple[str, judge.Judgement]] = field(default_factory=list)
@@ -463,6 +465,7 @@ class Trunk(Observer):
         late = plain["late"]
         if late is not None and late.size == result.gradient.size:
             result.stale_view = True
+            result.changed_by = plain["changed_by"]
             result.gradient = late.reshape(result.gradient.shape)
 
 

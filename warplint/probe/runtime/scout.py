@@ -19,6 +19,7 @@ from typing import Any
 from . import arrays
 from .forks import Reporter
 from .hooks import LOADING, Event, Observer, Stream
+from .kernels import may_read
 from .program import OVERRIDDEN
 
 MAX_USES = 2_000
@@ -324,10 +325,16 @@ class Scout(Observer):
                 continue
             if id(base) in owned and not event.recorded:
                 continue  # parameter and gradient together, off the tape: the update itself
-            self.use(base, event)
+            if self.may_read(base, event):
+                self.use(base, event)
         for gradient in gradients:
             self.note_read(gradient, event, "launch")
         event.details["digests"] = {id(b): self.digest(b) for b in self.float_roots(event)}
+
+    def may_read(self, base: Any, event: Event) -> bool:
+        """Whether the launch may use what ``base`` held: an array it only fills begins with it."""
+        kernel = event.details["object"]
+        return any(arrays.root(a) is base and may_read(kernel, label) for label, a in event.arrays)
 
     def after_launch(self, event: Event) -> None:
         before = event.details.pop("digests", {})

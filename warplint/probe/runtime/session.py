@@ -260,13 +260,10 @@ class Session:
     def attribute(self, measured: list[Measured]) -> list[tuple[Measured, Attribution]]:
         wrong = [m for m in measured if m.outcome == judge.DIFFERS]
         if wrong:
-            # One run per parameter, at its earliest wrong iteration: the shortest prefix.
+            # One search per parameter, at its earliest wrong iteration: the shortest prefix.
             subjects: list[Measured] = []
             for m in sorted(wrong, key=lambda m: m.iteration):
-                if all(
-                    s.episode.family != m.episode.family or s.episode.serial != m.episode.serial
-                    for s in subjects
-                ):
+                if not any(_same_parameter(s, m) for s in subjects):
                     subjects.append(m)
             subjects = subjects[:4]
         elif self.spec.get("requests"):
@@ -276,11 +273,25 @@ class Session:
         found = []
         for number, subject in enumerate(subjects):
             self.send({"type": "progress", "stage": "attribute", "done": number, "total": len(subjects)})
-            attributor = Attributor(
-                self.stream, self.run_user, subject, self.deadline - 1.0, self.pointed_at, measured
-            )
-            found.append((subject, attributor.search()))
-            self.forward_passes += attributor.result.runs
+            first = self.search(subject, measured)
+            found.append((subject, first))
+            # What an iteration adds to the faults of the first (gradients that are never zeroed).
+            later = [m for m in wrong if _same_parameter(m, subject) and m.iteration > subject.iteration]
+            if first.resolved and later:
+                known = frozenset(c["key"] for c in first.confirmed)
+                further = self.search(later[0], measured, known)
+                if further.resolved and {c["key"] for c in further.confirmed} - known:
+                    found.append((later[0], further))
+        return found
+
+    def search(
+        self, subject: Measured, measured: list[Measured], known: frozenset = frozenset()
+    ) -> Attribution:
+        attributor = Attributor(
+            self.stream, self.run_user, subject, self.deadline - 1.0, self.pointed_at, measured, known
+        )
+        found = attributor.search()
+        self.forward_passes += attributor.result.runs
         return found
 
     def pointed_at(self, cause: dict[str, Any]) -> bool:
@@ -312,6 +323,10 @@ class Session:
         )
         for subject, attribution in attributions:
             self.send({"type": "attribution", **_attribution(subject, attribution)})
+
+
+def _same_parameter(a: Measured, b: Measured) -> bool:
+    return a.episode.variable == b.episode.variable and a.episode.family == b.episode.family
 
 
 def request_matches(request: dict[str, Any], cause: dict[str, Any]) -> bool:

@@ -7,10 +7,21 @@ the same name in ``warplint/probe/causes`` that names the rule it breaks.
 from __future__ import annotations
 
 from .base import CounterfactualRun, Kind
+from .kept_gradients import KeptGradients
 from .missing_gradient import MissingGradient
 from .overwrites import Overwrites
+from .replayed_launches import ReplayedLaunches
+from .retained_gradients import RetainedGradients
+from .stale_reads import StaleReads
 
 __all__ = ["KINDS", "CounterfactualRun", "Kind"]
 
-KINDS: tuple[type[Kind], ...] = (MissingGradient, Overwrites)
+KINDS: tuple[type[Kind], ...] = (
+    MissingGradient,
+    StaleReads,
+    ReplayedLaunches,
+    KeptGradients,
+    RetainedGradients,
+    Overwrites,
+)
 """Likeliest first: the order in which the search tries them."""

@@ -12,6 +12,7 @@ from ..episodes import GradientChild
 from ..forks import Reporter
 from ..hooks import Event, Observer, Stream
 from ..measure import Measured
+from ..scout import adopt_manual_gradients
 
 
 class Kind(Observer):
@@ -71,6 +72,10 @@ class CounterfactualRun(Observer):
         self.removed = removed
         self.pinned = pinned
         self.inner: GradientChild | None = None
+        self.parameter: Any = None
+        """The measured parameter's array, once the episode has begun."""
+        self.passes = 0
+        """Backward calls (or adjoint launches) since the episode began."""
         self.kinds = [kind(self) for kind in kinds]
         for kind in self.kinds:
             kind.prepare()
@@ -82,16 +87,24 @@ class CounterfactualRun(Observer):
 
     def before(self, event: Event) -> None:
         if self.inner is None and event.name == self.episode.start:
-            parameter = self.stream.births.live.get(self.episode.serial)
-            self.inner = GradientChild(self.episode, parameter, self.reporter, extra=self.facts)
+            self.parameter = self.stream.births.live.get(self.episode.serial)
+            self.inner = GradientChild(self.episode, self.parameter, self.reporter, extra=self.facts)
             self.inner.revise = self.revise
             for kind in self.kinds:
                 kind.start()
         self.pin(event)
+        if event.kind == "adjoint":
+            adopt_manual_gradients(event)
         for kind in self.kinds:
             kind.before(event)
         if self.inner is not None:
+            self.passes += event.kind in ("backward", "adjoint")
             self.inner.before(event)
+
+    def name_of(self, array: Any) -> str | None:
+        """What the user calls an array."""
+        born = arrays.birth(arrays.root(array)) if array is not None else None
+        return self.stream.sites.label(born.stack) if born is not None else None
 
     def pin(self, event: Event) -> None:
         """Gives parameters the content the measured run had: a cause taken away earlier may

@@ -1,0 +1,279 @@
+"""Training loops that go wrong around the tape: each cause traced to its line, each right twin cleared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from probe_programs import KERNELS, run, write
+
+pytestmark = pytest.mark.probe
+
+FIRST = KERNELS.count("\n") + 1
+
+STEP = """
+def forward(x, loss):
+    y = zeros(2)
+    wp.launch(square, 2, [x, 0.5], [y])
+    wp.launch(misfit, 2, [y, 2.0], [loss])
+
+"""
+
+
+def confirmed(told, body: str) -> list[tuple[str, str]]:
+    """(kind of cause, the line it stands at) of what was confirmed."""
+    lines = (KERNELS + body).splitlines()
+    return [(kind, lines[line - 1].strip()) for kind, line in told.confirmed]
+
+
+WRONG = {
+    "an optimizer kernel, never zeroed": (
+        """
+x, y, loss = array([0.5, 1.0]), zeros(2), zeros(1)
+for it in range(4):
+    loss.zero_()
+    with wp.Tape() as tape:
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    tape.backward(loss)
+    wp.launch(descend, 2, [x, x.grad, 0.01])
+""",
+        [("kept-gradient", "tape.backward(loss)")],
+    ),
+    "only the parameter is zeroed, the accumulated buffer is not": (
+        """
+x, total, loss = array([0.5, 1.0]), zeros(1), zeros(1)
+for it in range(4):
+    total.zero_(), loss.zero_()
+    with wp.Tape() as tape:
+        wp.launch(misfit, 2, [x, 2.0], [total])
+        wp.launch(square, 1, [total, 0.1], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    x.grad.zero_()
+""",
+        [("kept-gradient", "tape.backward(loss)")],
+    ),
+    "backward twice": (
+        """
+x = array([0.5, 1.0])
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    tape.backward(loss)
+    if it >= 0:
+        tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+""",
+        [("kept-gradient", "tape.backward(loss)")],
+    ),
+    "the first loss is still seeded when the second goes back": (
+        """
+x = array([0.5, 1.0])
+for it in range(4):
+    first, second = zeros(1), zeros(1)
+    with wp.Tape() as tape:
+        wp.launch(misfit, 2, [x, 2.0], [first])
+        wp.launch(misfit, 2, [x, 7.0], [second])
+    tape.backward(first)
+    tape.backward(loss=second)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+""",
+        [("kept-gradient", "tape.backward(loss=second)")],
+    ),
+    "one tape for all iterations, zeroed": (
+        """
+x, y, loss = array([0.5, 1.0]), zeros(2), zeros(1)
+tape = wp.Tape()
+for it in range(4):
+    loss.zero_()
+    with tape:
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+""",
+        [("replayed-launches", "tape = wp.Tape()")],
+    ),
+    "one tape for all iterations, not even zeroed": (
+        """
+x, y, loss = array([0.5, 1.0]), zeros(2), zeros(1)
+tape = wp.Tape()
+for it in range(4):
+    loss.zero_()
+    with tape:
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+""",
+        [("kept-gradient", "tape.backward(loss)"), ("replayed-launches", "tape = wp.Tape()")],
+    ),
+    "read as a copy before backward": (
+        """
+x = array([0.5, 1.0])
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        forward(x, loss)
+    g = x.grad.numpy().copy()
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * g)
+    tape.zero()
+""",
+        [("stale-gradient", "g = x.grad.numpy().copy()")],
+    ),
+    "read by the optimizer after the reset": (
+        """
+x = array([0.5, 1.0])
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        forward(x, loss)
+    tape.backward(loss)
+    tape.zero()
+    wp.launch(descend, 2, [x, x.grad, 0.01])
+""",
+        [("stale-gradient", "wp.launch(descend, 2, [x, x.grad, 0.01])")],
+    ),
+    "a retained gradient on an array written twice": (
+        """
+x = array([0.5, 1.0])
+for it in range(3):
+    loss, f = zeros(1), wp.zeros(2, dtype=float, requires_grad=True, retain_grad=True)
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [f])
+        wp.launch(square, 2, [x, 1.5], [f])
+        wp.launch(misfit, 2, [f, 2.0], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+""",
+        [
+            (
+                "retained-gradient",
+                "loss, f = zeros(1), wp.zeros(2, dtype=float, requires_grad=True, retain_grad=True)",
+            )
+        ],
+    ),
+    "a path is cut, and what is left of it is never zeroed": (
+        """
+x = array([0.5, 1.0])
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        y = zeros(2, grad=False)
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+        wp.launch(misfit, 2, [x, 1.0], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+""",
+        [
+            ("kept-gradient", "tape.backward(loss)"),
+            ("no-gradient", "return wp.zeros(n, dtype=float, requires_grad=grad)"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_cause_is_found(name: str, tmp_path: Path) -> None:
+    body, expected = WRONG[name]
+    told = run(write(tmp_path, STEP + body))
+    assert "differs" in told.outcomes["x"]
+    assert confirmed(told, STEP + body) == expected
+
+
+RIGHT = {
+    "gradients of micro batches add up on purpose": """
+x = array([0.5, 1.0])
+for it in range(4):
+    for target in (1.0, 2.0, 3.0):
+        loss = zeros(1)
+        with wp.Tape() as tape:
+            y = zeros(2)
+            wp.launch(square, 2, [x, 0.5], [y])
+            wp.launch(misfit, 2, [y, target], [loss])
+        tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    x.grad.zero_()
+""",
+    "a tape that is reset": """
+x, y, loss = array([0.5, 1.0]), zeros(2), zeros(1)
+tape = wp.Tape()
+for it in range(4):
+    loss.zero_()
+    with tape:
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.reset()
+""",
+    "a tape entered twice for one pass": """
+x, y, loss = array([0.5, 1.0]), zeros(2), zeros(1)
+for it in range(4):
+    loss.zero_()
+    tape = wp.Tape()
+    with tape:
+        wp.launch(square, 2, [x, 0.5], [y])
+    with tape:
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+""",
+    "a view of the gradient taken before backward and used after it": """
+x = array([0.5, 1.0])
+g = x.grad.numpy()
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        forward(x, loss)
+    tape.backward(loss)
+    wp.launch(descend, 2, [x, x.grad, 0.01])
+    print(abs(g).max())
+    tape.zero()
+""",
+    "tapes that hand their adjoints on": """
+x, y, loss = array([0.5, 1.0]), zeros(2), zeros(1)
+for it in range(4):
+    loss.zero_()
+    first, second = wp.Tape(), wp.Tape()
+    with first:
+        wp.launch(square, 2, [x, 0.5], [y])
+    with second:
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    second.backward(loss)
+    first.backward()
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    first.zero(), second.zero()
+""",
+    "a retained gradient on an array written once": """
+x = array([0.5, 1.0])
+for it in range(3):
+    loss, f = zeros(1), wp.zeros(2, dtype=float, requires_grad=True, retain_grad=True)
+    with wp.Tape() as tape:
+        wp.launch(square, 2, [x, 0.5], [f])
+        wp.launch(misfit, 2, [f, 2.0], [loss])
+    tape.backward(loss)
+    print("sensitivity", f.grad.numpy())
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+""",
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_loop_is_cleared(name: str, tmp_path: Path) -> None:
+    told = run(write(tmp_path, STEP + RIGHT[name]))
+    assert set(told.outcomes["x"]) == {"agrees"}
+    assert told.confirmed == []
