@@ -7,15 +7,16 @@ that cannot be used is a record with a ``problem``, never an exception.
 
 from __future__ import annotations
 
-import ast
+import hashlib
 import os
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from warplint.source.facts import FileFacts, uses_of
 
 if TYPE_CHECKING:
     import pathspec
@@ -96,19 +97,29 @@ class SourceFile:
         """
         if self._loaded[1] or self._decoded[1]:
             return self._loaded[1] or self._decoded[1]
-        if b"warp" in self.data and self.tree is None:
-            return self._parsed[1]
+        if b"warp" in self.data:
+            return self.facts.problem
         return None
 
     @property
     def problem_line(self) -> int:
         """The line of a syntax error, or 1."""
-        return self._parsed[2] if b"warp" in self.data and not self._decoded[1] else 1
+        return self.facts.line if b"warp" in self.data and not self._decoded[1] else 1
 
-    @property
-    def tree(self) -> ast.Module | None:
-        """The standard library's syntax tree, or None if the file does not parse."""
-        return self._parsed[0]
+    @cached_property
+    def facts(self) -> FileFacts:
+        """What its syntax says; see ``prepare`` for many files at a time."""
+        return FileFacts.of(self.text)
+
+    @cached_property
+    def uses(self) -> dict[str, frozenset[str]]:
+        """What each of its functions and classes calls, by simple name."""
+        return uses_of(self.text)
+
+    @cached_property
+    def digest(self) -> str:
+        """A name for the contents of the file."""
+        return hashlib.blake2b(self.data, digest_size=16).hexdigest()
 
     @cached_property
     def _loaded(self) -> tuple[bytes, str | None]:
@@ -127,19 +138,6 @@ class SourceFile:
         except UnicodeDecodeError as error:
             line = self.data.count(b"\n", 0, error.start) + 1
             return "", f"not UTF-8 (line {line})"
-
-    @cached_property
-    def _parsed(self) -> tuple[ast.Module | None, str | None, int]:
-        try:
-            with warnings.catch_warnings():
-                # invalid escapes in the checked code are not the user's concern here
-                warnings.simplefilter("ignore")
-                return ast.parse(self.text), None, 1
-        except SyntaxError as error:
-            line = error.lineno or 1
-            return None, f"syntax error (line {line}): {error.msg}", line
-        except (ValueError, RecursionError, MemoryError) as error:
-            return None, f"cannot be parsed: {error}", 1
 
 
 @dataclass(frozen=True)

@@ -7,43 +7,17 @@ the script first, then the roots of the packages on the way, then the root of th
 
 from __future__ import annotations
 
-import ast
+import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from warplint.source.discovery import DEFAULT_EXCLUDES, SourceFile, display_path
 
-__all__ = ["ImportResolver", "ImportedModule", "imported_modules"]
+__all__ = ["LIBRARIES", "ImportResolver"]
 
 
 LIBRARIES = frozenset({"warp", "numpy", "torch", "jax", "newton"})
 """Never followed, even when their source lies in the tree: the static pass knows what they do."""
-
-
-@dataclass(frozen=True)
-class ImportedModule:
-    """One module named by an import statement, and the names taken from it."""
-
-    name: str
-    level: int = 0
-    names: tuple[str, ...] = ()
-
-
-def imported_modules(tree: ast.Module) -> Iterator[ImportedModule]:
-    """Every import of a file, wherever it stands (function bodies included)."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield ImportedModule(alias.name)
-        elif isinstance(node, ast.ImportFrom):
-            yield ImportedModule(node.module or "", node.level, tuple(a.name for a in node.names))
-
-
-@lru_cache(maxsize=4096)
-def _imports_of(file: SourceFile) -> tuple[ImportedModule, ...]:
-    return tuple(imported_modules(file.tree)) if file.tree is not None else ()
 
 
 class ImportResolver:
@@ -52,7 +26,10 @@ class ImportResolver:
     def __init__(self, files: Iterable[SourceFile], root: Path) -> None:
         self.root = root
         self._files: dict[Path, SourceFile | None] = {f.path: f for f in files}
-        self._find = lru_cache(maxsize=None)(self._find_uncached)
+        self._found: dict[tuple[Path, str], SourceFile | None] = {}
+        self._listings: dict[Path, frozenset[str]] = {}
+        self._roots: dict[Path, Path] = {}
+        self._imported: dict[tuple[Path, Path, Path], tuple[SourceFile, ...]] = {}
 
     def file(self, path: Path) -> SourceFile | None:
         """The file at ``path``: a checked one, or one that lies beside it in the same tree."""
@@ -91,21 +68,27 @@ class ImportResolver:
         seen: dict[Path, SourceFile] = {script.path: script}
         queue = [script]
         while queue:
-            current = queue.pop()
-            if current.tree is None:
-                continue
-            for target in self._direct(current, script.path):
+            for target in self.imported(queue.pop(), script.path):
                 if target.path not in seen:
                     seen[target.path] = target
                     queue.append(target)
         return tuple(sorted(seen.values(), key=lambda f: f.display))
 
+    def imported(self, file: SourceFile, script: Path) -> tuple[SourceFile, ...]:
+        """The files that the imports of one file load when ``script`` is run."""
+        key = (file.path, script.parent, self.package_root(script))
+        if key not in self._imported:
+            self._imported[key] = tuple({f.path: f for f in self._direct(file, script)}.values())
+        return self._imported[key]
+
     def _direct(self, file: SourceFile, script: Path) -> Iterator[SourceFile]:
-        for item in _imports_of(file):
+        for item in file.facts.imports:
             yield from self.packages(item.name, item.level, file.path, script)
             module = self.resolve(item.name, item.level, file.path, script)
             if module is not None:
                 yield module
+                if module.path.name != "__init__.py":
+                    continue
             for name in item.names:
                 # ``from package import module``
                 dotted = f"{item.name}.{name}" if item.name else name
@@ -113,26 +96,48 @@ class ImportResolver:
                 if submodule is not None:
                     yield submodule
 
+    def package_root(self, file: Path) -> Path:
+        """The directory that must be on ``sys.path`` for ``file`` to be a part of its package."""
+        if file.parent not in self._roots:
+            directory = file.parent
+            while "__init__.py" in self.listing(directory) and directory.parent != directory:
+                directory = directory.parent
+            self._roots[file.parent] = directory
+        return self._roots[file.parent]
+
+    def listing(self, directory: Path) -> frozenset[str]:
+        """The names in a directory; none if it cannot be read."""
+        if directory not in self._listings:
+            try:
+                self._listings[directory] = frozenset(os.listdir(directory))
+            except OSError:
+                self._listings[directory] = frozenset()
+        return self._listings[directory]
+
     def _search_path(self, importer: Path, script: Path) -> list[Path]:
         candidates = [
             script.parent,
-            package_root(importer),
-            package_root(script),
+            self.package_root(importer),
+            self.package_root(script),
             self.root,
             self.root / "src",
         ]
         return list(dict.fromkeys(candidates))
 
+    def _find(self, base: Path, name: str) -> SourceFile | None:
+        key = (base, name)
+        if key not in self._found:
+            self._found[key] = self._find_uncached(base, name)
+        return self._found[key]
+
     def _find_uncached(self, base: Path, name: str) -> SourceFile | None:
-        target = base.joinpath(*name.split("."))
-        module = self.file(target.with_name(target.name + ".py"))
-        return module if module is not None else self.file(target / "__init__.py")
-
-
-@lru_cache(maxsize=4096)
-def package_root(file: Path) -> Path:
-    """The directory that must be on ``sys.path`` for ``file`` to be imported as part of its package."""
-    directory = file.parent
-    while (directory / "__init__.py").is_file() and directory.parent != directory:
-        directory = directory.parent
-    return directory
+        *packages, last = name.split(".")
+        for package in packages:
+            if package not in self.listing(base):
+                return None
+            base = base / package
+        names = self.listing(base)
+        module = self.file(base / f"{last}.py") if f"{last}.py" in names else None
+        if module is not None:
+            return module
+        return self.file(base / last / "__init__.py") if last in names else None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import shlex
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from pathlib import Path
 
 from warplint.model import Program
@@ -16,7 +14,7 @@ from warplint.source.imports import ImportResolver
 __all__ = ["find_programs", "program_for_entry", "reaches_tape"]
 
 _ACTIVE_NAMES = frozenset({"Tape", "launch", "launch_tiled"})
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_DIRECT = (b"__main__", b"Tape", b"launch")
 
 
 def find_programs(files: Sequence[SourceFile], root: Path | str) -> tuple[Program, ...]:
@@ -41,9 +39,7 @@ def find_programs(files: Sequence[SourceFile], root: Path | str) -> tuple[Progra
             continue
         if not any(word in file.data for word in words):
             continue
-        if file.tree is None:
-            continue
-        if _has_main_block(file.tree) or _runs_at_top_level(file, resolver):
+        if _is_program(file, resolver):
             programs.append(_program(file, (), file.path.parent, resolver.closure(file), root))
     return tuple(sorted(programs, key=lambda p: p.file))
 
@@ -65,26 +61,11 @@ def program_for_entry(entry: str, root: Path | str, files: Sequence[SourceFile] 
     return _program(file, tuple(words[1:]), root, resolver.closure(file), root)
 
 
-@lru_cache(maxsize=4096)
 def reaches_tape(file: SourceFile) -> bool:
     """Whether real code of ``file`` mentions a tape or a manual adjoint launch."""
-    if not screen(file.data) and b"Tape" not in file.data and b"adjoint" not in file.data:
+    if b"Tape" not in file.data and b"adjoint" not in file.data:
         return False
-    tree = file.tree
-    if tree is None:
-        return False
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id == "Tape":
-            return True
-        if isinstance(node, ast.Attribute) and node.attr == "Tape":
-            return True
-        if isinstance(node, ast.ImportFrom) and any(alias.name == "Tape" for alias in node.names):
-            return True
-        if isinstance(node, ast.keyword) and node.arg == "adjoint":
-            value = node.value
-            if isinstance(value, ast.Constant) and value.value is True:
-                return True
-    return False
+    return file.facts.tape
 
 
 def _program(
@@ -108,29 +89,21 @@ def _is_test(path: Path) -> bool:
     return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
 
 
-def _has_main_block(tree: ast.Module) -> bool:
-    return any(isinstance(node, ast.If) and is_main_test(node.test) for node in tree.body)
+def _is_program(file: SourceFile, resolver: ImportResolver) -> bool:
+    packaged = "__init__.py" in resolver.listing(file.path.parent)
+    if packaged and not any(word in file.data for word in _DIRECT):
+        return False  # not worth parsing
+    return file.facts.main or _runs_at_top_level(file, resolver, packaged)
 
 
-def is_main_test(test: ast.expr) -> bool:
-    """Whether an expression is ``__name__ == "__main__"`` (either way round)."""
-    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
-        return False
-    sides = (test.left, test.comparators[0])
-    return any(isinstance(s, ast.Name) and s.id == "__name__" for s in sides) and any(
-        isinstance(s, ast.Constant) and s.value == "__main__" for s in sides
-    )
-
-
-def _runs_at_top_level(file: SourceFile, resolver: ImportResolver) -> bool:
+def _runs_at_top_level(file: SourceFile, resolver: ImportResolver, packaged: bool) -> bool:
     """Whether importing ``file`` launches or records, directly or through what it calls."""
-    assert file.tree is not None
-    calls = {name for node in _top_level(file.tree) for name in _called(node)}
-    if not calls.isdisjoint(_ACTIVE_NAMES):
+    calls = file.facts.calls
+    if not _ACTIVE_NAMES.isdisjoint(calls):
         return True
-    if not calls or (file.path.parent / "__init__.py").is_file():
+    if not calls or packaged:
         return False  # a module of a package is a library unless it says otherwise itself
-    uses = [_uses(f) for f in resolver.closure(file)]
+    closure = resolver.closure(file)
     seen: set[str] = set()
     stack = list(calls)
     while stack:
@@ -139,35 +112,8 @@ def _runs_at_top_level(file: SourceFile, resolver: ImportResolver) -> bool:
             return True
         if name not in seen:
             seen.add(name)
-            stack.extend(called for table in uses for called in table.get(name, ()))
+            definitions = (f"def {name}".encode(), f"class {name}".encode())
+            for other in closure:
+                if any(definition in other.data for definition in definitions):
+                    stack.extend(other.uses.get(name, ()))
     return False
-
-
-def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Statements that run on import, definitions aside."""
-    for node in tree.body:
-        if not isinstance(node, (*_DEFINITIONS, ast.Import, ast.ImportFrom)):
-            yield node
-
-
-def _called(node: ast.AST) -> Iterator[str]:
-    """Simple names of what ``node`` calls, or hands to a call: a callback is called in the end
-    (``minimize(fun, x0)``, ``opt.step(closure)``, ``Function.apply(x)``)."""
-    for child in ast.walk(node):
-        if isinstance(child, ast.Call):
-            if isinstance(child.func, ast.Attribute):
-                yield child.func.attr
-            for part in (child.func, *child.args, *(k.value for k in child.keywords)):
-                for name in ast.walk(part):
-                    if isinstance(name, ast.Name):
-                        yield name.id
-
-
-@lru_cache(maxsize=4096)
-def _uses(file: SourceFile) -> dict[str, frozenset[str]]:
-    """What each function and class of a file calls, by simple name."""
-    uses: dict[str, set[str]] = {}
-    for node in ast.walk(file.tree) if file.tree is not None else ():
-        if isinstance(node, _DEFINITIONS):
-            uses.setdefault(node.name, set()).update(_called(node))
-    return {name: frozenset(called) for name, called in uses.items()}

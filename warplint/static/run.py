@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,23 @@ import libcst as cst
 
 from warplint.model import Finding, Program
 from warplint.source.discovery import SourceFile
+from warplint.source.facts import paused_collector
 from warplint.static import StaticResult
 from warplint.static.graph import ScopeGraph
 from warplint.static.host.core import BudgetExceededError, Frame, Project
 from warplint.static.host.events import Recording
 from warplint.static.host.library import Interpreter
-from warplint.static.host.values import UNKNOWN, ArrayType, Bound, Class, Function, Instance, Placeholder
+from warplint.static.host.modules import made_members
+from warplint.static.host.values import (
+    UNKNOWN,
+    ArrayType,
+    Bound,
+    Class,
+    Function,
+    Instance,
+    Module,
+    Placeholder,
+)
 
 __all__ = ["analyze_files", "interpret", "scope_graphs"]
 
@@ -24,33 +37,79 @@ _ENTRY_STEPS = 60_000
 """Work for one function that nothing calls."""
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One interpretation: a program, or a file with functions that no program calls."""
+
+    file: SourceFile
+    covered: frozenset[str] = frozenset()
+    """Functions of the file that a program has already shown in their real context."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one entry came to."""
+
+    findings: tuple[Finding, ...] = ()
+    skipped: tuple[str, ...] = ()
+    error: str = ""
+    called: tuple[tuple[str, str], ...] = ()
+    """Functions that were called, each as file and qualified name."""
+    imported: tuple[str, ...] = ()
+
+
 def analyze_files(files: Sequence[SourceFile], programs: Sequence[Program], root: Path) -> StaticResult:
     """The findings of all entries, sorted, each once."""
+    project = Project(tuple(files), root)
+    chosen = _programs(files, programs, project)
+    outcomes = [run_entry(Entry(file), project) for file in chosen]
+    imported = {display for outcome in outcomes for display in outcome.imported}
+    called = {key for outcome in outcomes for key in outcome.called}
+    seen = {file.path for file in chosen}
+    for file in files:
+        if not file.screened or file.path in seen:
+            continue
+        covered = frozenset(name for display, name in called if display == file.display)
+        unreached = set(file.facts.taped) - covered
+        if not unreached and (file.display in imported or not file.facts.tape):
+            continue  # a library that a program has already shown in its real context
+        outcomes.append(run_entry(Entry(file, covered), project))
+    unique = {
+        (f.rule, f.location.file, f.location.line): f
+        for o in reversed(outcomes)
+        for f in reversed(o.findings)
+    }
+    ordered = sorted(unique.values(), key=lambda f: f.sort_key)
+    skipped = {item for outcome in outcomes for item in outcome.skipped}
+    errors = {outcome.error for outcome in outcomes if outcome.error}
+    return StaticResult(tuple(ordered), tuple(sorted(skipped)), tuple(sorted(errors)))
+
+
+def run_entry(entry: Entry, project: Project) -> Outcome:
+    """Interpret one entry and run the checks on what it recorded."""
     from warplint.checks import run_checks
 
-    project = Project(tuple(files), root)
-    findings: list[Finding] = []
-    skipped: dict[str, None] = {}
-    errors: list[str] = []
-    covered: set[Any] = set()
-    imported: set[Path] = set()
-    for file, is_program in _entries(files, programs, project):
-        if not is_program and file.path in imported and not _has_unreached(file, project, covered):
-            continue  # a library that a program has already shown in its real context
+    with paused_collector():
         try:
-            interpreter = interpret(file, project, covered)
+            interpreter = interpret(entry.file, project, entry.covered)
             graphs = [ScopeGraph(r) for r in distinct(interpreter.recordings) if r.backwards]
-            findings.extend(run_checks(graphs))
+            findings = tuple(run_checks(graphs))
         except Exception as error:  # one bad entry must not take the others along
-            errors.append(
-                f"{file.display}: internal error in the static pass: {type(error).__name__}: {error}"
-            )
-            continue
-        skipped.update(interpreter.skipped)
-        imported.update(interpreter.modules)
-    unique = {(f.rule, f.location.file, f.location.line): f for f in reversed(findings)}
-    ordered = sorted(unique.values(), key=lambda f: f.sort_key)
-    return StaticResult(tuple(ordered), tuple(sorted(skipped)), tuple(sorted(errors)))
+            what = f"{type(error).__name__}: {error}"
+            return Outcome(error=f"{entry.file.display}: internal error in the static pass: {what}")
+        called = [
+            (module.source.display, name)
+            for module in interpreter.modules.values()
+            for name, function in made_members(module)
+            if function.node in interpreter.called
+        ]
+        imported = sorted(module.source.display for module in interpreter.modules.values())
+        outcome = Outcome(
+            findings, tuple(interpreter.skipped), called=tuple(sorted(called)), imported=tuple(imported)
+        )
+        del interpreter
+        gc.collect(0)  # what this entry left; the parsed trees are old and need no second look
+        return outcome
 
 
 def distinct(recordings: Sequence[Recording]) -> list[Recording]:
@@ -75,28 +134,20 @@ def distinct(recordings: Sequence[Recording]) -> list[Recording]:
     return kept
 
 
-def _entries(
-    files: Sequence[SourceFile], programs: Sequence[Program], project: Project
-) -> list[tuple[SourceFile, bool]]:
-    """Programs first, then the screened files, so that a function is seen in its real context."""
+def _programs(files: Sequence[SourceFile], programs: Sequence[Program], project: Project) -> list[SourceFile]:
     by_name = {f.display: f for f in files}
-    chosen: dict[Path, tuple[SourceFile, bool]] = {}
+    chosen: dict[Path, SourceFile] = {}
     for program in programs:
         if program.reaches_tape:
-            file = by_name.get(program.file) or project.resolver.file(
-                (project.root / program.file).absolute()
-            )
+            path = (project.root / program.file).absolute()
+            file = by_name.get(program.file) or project.resolver.file(path)
             if file is not None:
-                chosen.setdefault(file.path, (file, True))
-    for file in files:
-        if file.screened:
-            chosen.setdefault(file.path, (file, False))
+                chosen.setdefault(file.path, file)
     return list(chosen.values())
 
 
-def interpret(file: SourceFile, project: Project, covered: set[Any] | None = None) -> Interpreter:
+def interpret(file: SourceFile, project: Project, covered: frozenset[str] = frozenset()) -> Interpreter:
     """Run one file: module level with its ``__main__`` block, then what nothing has called."""
-    covered = covered if covered is not None else set()
     interpreter = Interpreter(project, file)
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, 12_000))
@@ -105,69 +156,31 @@ def interpret(file: SourceFile, project: Project, covered: set[Any] | None = Non
             module = interpreter.import_module(file)
         except BudgetExceededError:
             module = interpreter.modules.get(file.path)
-        _reset(interpreter)
+        interpreter.reset()
         if module is not None:
-            for unreached in _unreached(interpreter, module, covered):
-                interpreter.limit = interpreter.steps + _ENTRY_STEPS
-                try:
-                    _run_entry(interpreter, unreached)
-                except (BudgetExceededError, RecursionError):
-                    interpreter.skip(f"{file.display}: {unreached.name} (too much work)")
-                _reset(interpreter)
+            for name in file.facts.taped:
+                if name not in covered:
+                    interpreter.limit = interpreter.steps + _ENTRY_STEPS
+                    try:
+                        _run_function(interpreter, module, name)
+                    except (BudgetExceededError, RecursionError):
+                        interpreter.skip(f"{file.display}: {name} (too much work)")
+                    interpreter.reset()
     except RecursionError:
         interpreter.skip(f"{file.display}: nested too deeply")
     finally:
         sys.setrecursionlimit(limit)
-    covered.update(interpreter.called)
     return interpreter
 
 
-def _reset(interpreter: Interpreter) -> None:
-    interpreter.frames.clear()
-    interpreter.turns.clear()
-    interpreter.guards.clear()
-    interpreter.active = []
-    interpreter.waiting = []
-
-
-def _mentions_tape(code: str) -> bool:
-    return "Tape" in code or ".backward(" in code or "tape" in code
-
-
-def _has_unreached(file: SourceFile, project: Project, covered: set[Any]) -> bool:
-    """Whether a file holds a function with a tape that no entry has called so far."""
-    source = project.parse(file)
-    if source is None:
-        return False
-    members: list[Any] = list(source.tree.body)
-    for statement in source.tree.body:
-        if isinstance(statement, cst.ClassDef):
-            members.extend(statement.body.body)
-    return any(
-        isinstance(node, cst.FunctionDef)
-        and node not in covered
-        and _mentions_tape(source.tree.code_for_node(node))
-        for node in members
-    )
-
-
-def _unreached(interpreter: Interpreter, module: Any, covered: set[Any]) -> list[Function]:
-    """Functions and methods with a tape that no entry has called, in the order of the file."""
-    found: list[Function] = []
-    for value in list(module.scope.names.values()):
-        members = [value]
-        if isinstance(value, Class) and value.module is module:
-            members = list(value.attributes.values())
-        for member in members:
-            if not isinstance(member, Function) or member.kind != "host" or member.module is not module:
-                continue
-            if member.node in interpreter.called or member.node in covered:
-                continue
-            if isinstance(member.node, cst.FunctionDef):
-                code = module.source.tree.code_for_node(member.node)
-                if _mentions_tape(code):
-                    found.append(member)
-    return found
+def _run_function(interpreter: Interpreter, module: Module, name: str) -> None:
+    """Run a function of a module by its qualified name, if nothing has called it so far."""
+    first, _, second = name.partition(".")
+    value = module.scope.names.get(first)
+    if second and isinstance(value, Class):
+        value = value.attributes.get(second)
+    if isinstance(value, Function) and value.kind == "host" and value.module is module:
+        _run_entry(interpreter, value)
 
 
 def _run_entry(interpreter: Interpreter, function: Function) -> None:

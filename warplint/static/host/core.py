@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from warplint.static.host.values import (
     UNKNOWN,
     Buffer,
     Class,
+    Deferred,
     Dict,
     Function,
     Instance,
     List,
     Mark,
     Module,
+    Names,
     Placeholder,
     Pointer,
     Range,
@@ -62,11 +65,63 @@ class Project:
         self.root = root
         self.resolver = ImportResolver(files, root)
         self._parsed: dict[Path, SourceModule | None] = {}
+        self._reaches: dict[Path, Reach] = {}
 
     def parse(self, file: SourceFile) -> SourceModule | None:
         if file.path not in self._parsed:
             self._parsed[file.path] = parse(file)
         return self._parsed[file.path]
+
+    def changes_warp(self, file: SourceFile, script: SourceFile) -> bool:
+        """Whether importing a file may change Warp's configuration, by itself or by what it imports."""
+        reach = self._reach_of(script)
+        return file.path in reach.configuring or file.path not in reach.files
+
+    def registrars(self, file: SourceFile, script: SourceFile) -> list[SourceFile]:
+        """The files that change what a module holds when they are imported (tables of solvers …)."""
+        return self._reach_of(script).registrars.get(file.path, [])
+
+    def _reach_of(self, script: SourceFile) -> Reach:
+        if script.path not in self._reaches:
+            self._reaches[script.path] = self._find_reach(script)
+        return self._reaches[script.path]
+
+    def _find_reach(self, script: SourceFile) -> Reach:
+        importers: dict[Path, list[Path]] = {script.path: []}
+        registrars: dict[Path, list[SourceFile]] = {}
+        queue, configuring = [script], []
+        while queue:
+            file = queue.pop()
+            for item in file.facts.effects:
+                if item.name.partition(".")[0] == "warp" and not item.level:
+                    configuring.append(file.path)
+                    continue
+                changed = self.resolver.resolve(item.name, item.level, file.path, script.path)
+                if changed is not None and b"warp" in changed.data:
+                    registrars.setdefault(changed.path, []).append(file)
+            for target in self.resolver.imported(file, script.path):
+                if target.path not in importers:
+                    importers[target.path] = []
+                    queue.append(target)
+                importers[target.path].append(file.path)
+        reached = set(configuring)
+        while configuring:
+            for importer in importers[configuring.pop()]:
+                if importer not in reached:
+                    reached.add(importer)
+                    configuring.append(importer)
+        for files in registrars.values():
+            files.sort(key=lambda f: f.display)
+        return Reach(frozenset(importers), frozenset(reached), registrars)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What importing does in the closure of a script."""
+
+    files: frozenset[Path]
+    configuring: frozenset[Path]
+    registrars: Mapping[Path, list[SourceFile]]
 
 
 class Frame:
@@ -105,6 +160,8 @@ class Core:
         self.skipped: dict[str, None] = {}
         self.summaries: dict[tuple[int, int], KernelSummary] = {}
         self._journals: list[dict[int, tuple[Any, Any]]] = []
+        self._fields: list[dict[str, Any]] = []
+        """The annotated names of the classes that are being made, innermost last."""
 
     # -- supplied by the other parts ----------------------------------------------------------
 
@@ -147,6 +204,13 @@ class Core:
         """The statements of the callers, outermost first."""
         return tuple(f.statement for f in self.frames[:-1] if f.statement is not None)
 
+    def reset(self) -> None:
+        """Forget where the interpretation is, so that another function can be entered."""
+        self.frames.clear()
+        self.turns.clear()
+        self.guards.clear()
+        self.active, self.waiting, self._journals = [], [], []
+
     def skip(self, what: str) -> None:
         """Remember a call that could not be followed (shown with ``--verbose``)."""
         if len(self.skipped) < 200:
@@ -172,6 +236,8 @@ class Core:
             scope = self.frame.module.scope
         elif name in scope.outer_names and scope.parent is not None:
             scope = scope.parent.find(name) or scope
+        if isinstance(value, Deferred) and not isinstance(scope.names, Names):
+            value = value.get()
         self.put(scope.names, name, value)
         self.note(scope.bindings, name, mark)
         self.christen(value, name)

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from warplint.static.host.core import is_known, truth
-from warplint.static.host.statements import Statements
+from warplint.static.host.modules import Modules
 from warplint.static.host.values import (
     UNKNOWN,
     Buffer,
@@ -32,7 +32,7 @@ __all__ = ["PythonLibrary"]
 _MAX_ITEMS = 2000
 
 
-class PythonLibrary(Statements):
+class PythonLibrary(Modules):
     """Methods of containers and functions of Python's own library."""
 
     # -- methods of containers ----------------------------------------------------------------

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import libcst as cst
 
-from warplint.source.discovery import SourceFile
-from warplint.static.host.core import Frame, Signal, dotted, truth
+from warplint.static.host.core import Signal, truth
 from warplint.static.host.events import Recording
 from warplint.static.host.expressions import UNKNOWN_LENGTH, Expressions
 from warplint.static.host.values import (
     UNKNOWN,
     Buffer,
     Class,
+    Deferred,
     Dict,
-    External,
     Function,
     Instance,
     List,
     Mark,
     Module,
+    Names,
     Placeholder,
     Pointer,
     Range,
@@ -43,102 +44,11 @@ TAPED_TURNS = 2
 class Statements(Expressions):
     """Statements, in the order in which Python would run them."""
 
-    # -- modules ------------------------------------------------------------------------------
-
-    def import_module(self, file: SourceFile) -> Module | None:
-        """The module of a file, executed on first import (cycles see it half done, as in Python)."""
-        module = self.modules.get(file.path)
-        if module is not None:
-            return module
-        source = self.project.parse(file)
-        if source is None:
-            self.skip(f"{file.display}: {file.problem or 'cannot be parsed'}")
-            return None
-        module = Module(file.path.stem, source)
-        self.modules[file.path] = module
-        self.run_module(module, "__main__" if file.path == self.script.path else file.path.stem)
-        return module
-
-    def run_module(self, module: Module, name: str) -> None:
-        module.scope.names.update({"__name__": name, "__file__": module.source.display, "__doc__": None})
-        self.frames.append(Frame(module.scope, module))
-        try:
-            self.block(module.source.tree)
-        finally:
-            self.frames.pop()
-            module.done = True
-
     def _import(self, node: cst.Import) -> None:
-        for alias in node.names:
-            name = dotted(alias.name)
-            asname = alias.asname.name.value if alias.asname is not None else None  # type: ignore[union-attr]
-            module = self._load(name, 0)
-            if asname:
-                self.bind(asname, module if module is not None else External(name))
-                continue
-            first = name.partition(".")[0]
-            package = self._load(first, 0) if first != name else module
-            if package is None:
-                self.bind(first, External(first))
-                continue
-            self.bind(first, package)
-            self._link(package, name.split(".")[1:], first)
-
-    def _link(self, package: Module, parts: list[str], prefix: str) -> None:
-        """``import a.b.c`` makes ``b`` an attribute of ``a`` and so on."""
-        current = package
-        for part in parts:
-            prefix = f"{prefix}.{part}"
-            loaded = self._load(prefix, 0)
-            if loaded is None:
-                return
-            current.scope.names[part] = loaded
-            current = loaded
-
-    def _load(self, name: str, level: int) -> Module | None:
-        frame = self.frame
-        file = self.project.resolver.resolve(name, level, frame.module.source.file.path, self.script.path)
-        return self.import_module(file) if file is not None else None
+        raise NotImplementedError
 
     def _import_from(self, node: cst.ImportFrom) -> None:
-        level = len(node.relative)
-        name = dotted(node.module) if node.module is not None else ""
-        module = self._load(name, level)
-        if isinstance(node.names, cst.ImportStar):
-            self._import_star(module, name)
-            return
-        for alias in node.names:
-            wanted = alias.name.value if isinstance(alias.name, cst.Name) else dotted(alias.name)
-            bound = alias.asname.name.value if alias.asname is not None else wanted  # type: ignore[union-attr]
-            value: Any = UNKNOWN
-            if module is not None:
-                if wanted in module.scope.names:
-                    value = module.scope.names[wanted]
-                else:
-                    submodule = self._load(f"{name}.{wanted}" if name else wanted, level)
-                    value = submodule if submodule is not None else UNKNOWN
-            elif level:
-                submodule = self._load(f"{name}.{wanted}" if name else wanted, level)
-                value = submodule if submodule is not None else UNKNOWN
-            else:
-                submodule = self._load(f"{name}.{wanted}", 0)
-                value = submodule if submodule is not None else External(f"{name}.{wanted}")
-            self.bind(bound, value)
-
-    def _import_star(self, module: Module | None, name: str) -> None:
-        if module is None:
-            if name.partition(".")[0] == "warp":
-                for known in _STAR_NAMES:
-                    self.bind(known, External(f"warp.{known}"))
-            return
-        exported = module.scope.names.get("__all__")
-        names = [n for n in module.scope.names if not n.startswith("_")]
-        if isinstance(exported, (List, tuple)):
-            items = exported.items if isinstance(exported, List) else exported
-            names = [n for n in items if isinstance(n, str)]
-        for item in names:
-            if item in module.scope.names:
-                self.bind(item, module.scope.names[item])
+        raise NotImplementedError
 
     # -- blocks -------------------------------------------------------------------------------
 
@@ -425,12 +335,21 @@ class Statements(Expressions):
         signal = self.block(node.body)
         if signal is not None and signal.kind == "raise":
             signal = None  # some handler took it; which one is not known
+        for handler in node.handlers:
+            self._fallbacks(handler.body)
         if signal is None and node.orelse is not None:
             signal = self.block(node.orelse.body)
         if node.finalbody is not None:
             last = self.block(node.finalbody.body)
             signal = last or signal
         return signal
+
+    def _fallbacks(self, body: Any) -> None:
+        """What a handler defines for the case that an import failed, unless it is there already."""
+        for statement in body.body:
+            definition = isinstance(statement, (cst.FunctionDef, cst.ClassDef))
+            if definition and self.frame.scope.find(statement.name.value) is None:
+                self.statement(statement)
 
     def _with(self, node: cst.With) -> Signal | None:
         self.frame.statement = self.site(node)
@@ -501,24 +420,29 @@ class Statements(Expressions):
     # -- definitions --------------------------------------------------------------------------
 
     def _function(self, node: cst.FunctionDef) -> None:
+        self.bind(node.name.value, self.make_function(node))
+
+    def make_function(self, node: cst.FunctionDef) -> Any:
+        """The function of a definition, or what its decorators make of it."""
         frame = self.frame
         frame.statement = self.site(node)
         # Class bodies are no enclosing scope for the functions in them.
         scope = frame.scope
-        if scope.names.get("__class_body__") and scope.parent is not None:
+        if scope.is_class and scope.parent is not None:
             scope = scope.parent
-        function: Any = Function(
-            node.name.value, node, frame.module, scope, defaults=self.defaults(node.params)
-        )
-        value: Any = function
+        value: Any = Function(node.name.value, node, frame.module, scope, defaults=self.defaults(node.params))
         for decorator in reversed(node.decorators):
             value = self.decorate(decorator.decorator, value)
-        self.bind(node.name.value, value)
+        return value
 
     def decorate(self, decorator: Any, value: Any) -> Any:
         raise NotImplementedError
 
     def _class(self, node: cst.ClassDef) -> None:
+        self.bind(node.name.value, self.make_class(node))
+
+    def make_class(self, node: cst.ClassDef, members: Callable[[], None] | None = None) -> Any:
+        """The class of a definition; ``members`` carries out its body where the node holds none."""
         frame = self.frame
         frame.statement = self.site(node)
         bases = tuple(self.evaluate(a.value) for a in node.bases)
@@ -527,29 +451,39 @@ class Statements(Expressions):
         cls.is_dataclass = any(isinstance(b, Class) and b.is_dataclass for b in bases) or cls.derives_from(
             "NamedTuple"
         )
-        body = Scope({"__class_body__": True}, frame.scope)
+        names = Names()
         outer = frame.scope
-        frame.scope = body
+        frame.scope = Scope(names, outer, is_class=True)
+        self._fields.append(cls.fields)
         try:
-            for statement in node.body.body:
-                if isinstance(statement, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
-                    for small in statement.body:
-                        if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name):
-                            cls.fields[small.target.value] = self.evaluate_annotation(
-                                small.annotation.annotation
-                            )
-                self.statement(statement)
+            if members is not None:
+                members()
+            else:
+                body = node.body
+                for statement in [body] if isinstance(body, cst.SimpleStatementSuite) else body.body:
+                    self.note_fields([statement])
+                    self.statement(statement)
         finally:
+            self._fields.pop()
             frame.scope = outer
-        body.names.pop("__class_body__", None)
-        cls.attributes = body.names
-        for member in cls.attributes.values():
-            if isinstance(member, Function) and member.owner is None:
+        cls.attributes = names
+        for name in names:
+            member = names.raw(name)
+            if isinstance(member, (Function, Deferred)) and member.owner is None:
                 member.owner = cls
         value: Any = cls
         for decorator in reversed(node.decorators):
             value = self.decorate(decorator.decorator, value)
-        self.bind(node.name.value, value)
+        return value
+
+    def note_fields(self, statements: Any) -> None:
+        """Annotated names in the body of the class that is being made."""
+        for statement in statements:
+            if isinstance(statement, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+                for small in statement.body:
+                    if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name):
+                        annotation = self.evaluate_annotation(small.annotation.annotation)
+                        self._fields[-1][small.target.value] = annotation
 
     def evaluate_annotation(self, node: Any) -> Any:
         """The value of an annotation, quoted or not."""
@@ -568,56 +502,6 @@ def _edges(count: int) -> list[int]:
         return list(range(count))
     return [*range(EDGE_TURNS), *range(count - EDGE_TURNS, count)]
 
-
-_STAR_NAMES = (
-    "array",
-    "array2d",
-    "array3d",
-    "array4d",
-    "kernel",
-    "func",
-    "struct",
-    "launch",
-    "launch_tiled",
-    "Tape",
-    "zeros",
-    "ones",
-    "full",
-    "empty",
-    "clone",
-    "copy",
-    "zeros_like",
-    "empty_like",
-    "ones_like",
-    "full_like",
-    "vec2",
-    "vec3",
-    "vec4",
-    "mat22",
-    "mat33",
-    "quat",
-    "float32",
-    "float64",
-    "int32",
-    "tid",
-    "atomic_add",
-    "atomic_sub",
-    "sin",
-    "cos",
-    "tanh",
-    "exp",
-    "log",
-    "sqrt",
-    "length",
-    "normalize",
-    "dot",
-    "cross",
-    "min",
-    "max",
-    "abs",
-    "clamp",
-    "init",
-)
 
 _COMPOUND: dict[type, Any] = {
     cst.If: Statements._if,

@@ -7,6 +7,7 @@ be known is ``UNKNOWN``, and an unknown never becomes a finding.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "Bound",
     "Buffer",
     "Class",
+    "Deferred",
     "Dict",
     "External",
     "Function",
@@ -26,6 +28,7 @@ __all__ = [
     "List",
     "Mark",
     "Module",
+    "Names",
     "Placeholder",
     "Pointer",
     "Range",
@@ -68,6 +71,65 @@ class Mark:
     slot: tuple[Any, Any] | None = None
 
 
+class Deferred:
+    """A definition or an import that is carried out when somebody first asks for its name.
+
+    A program uses a small part of what it imports, and the rest would cost most of the time.
+    """
+
+    __slots__ = ("_busy", "_make", "_value", "owner")
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make: Callable[[], Any] | None = make
+        self._value: Any = None
+        self._busy = False
+        self.owner: Class | None = None
+
+    @property
+    def done(self) -> bool:
+        return self._make is None
+
+    def get(self) -> Any:
+        """The value; unknown to whoever asks while it is being made."""
+        if self._make is None:
+            return self._value
+        if self._busy:
+            return UNKNOWN
+        self._busy = True
+        try:
+            value = self._make()
+        finally:
+            self._busy = False
+        if isinstance(value, Function) and value.owner is None:
+            value.owner = self.owner
+        self._make, self._value = None, value
+        return value
+
+
+class Names(dict[Any, Any]):
+    """The names of a module or of a class body; what is deferred is made when it is looked up."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        value = super().__getitem__(key)
+        return value.get() if type(value) is Deferred else value
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        value = super().get(key, default)
+        return value.get() if type(value) is Deferred else value
+
+    def values(self) -> Any:
+        return [self[key] for key in self]
+
+    def items(self) -> Any:
+        return [(key, self[key]) for key in self]
+
+    def raw(self, key: Any) -> Any:
+        """What is there, made or not."""
+        return super().__getitem__(key)
+
+
 @dataclass(eq=False)
 class Scope:
     """Names of a module, a class body or a function call."""
@@ -79,6 +141,7 @@ class Scope:
     outer_names: set[str] = field(default_factory=set)
     bindings: dict[str, Mark] = field(default_factory=dict)
     """How a name last came to an object that already had another name."""
+    is_class: bool = False
 
     def find(self, name: str) -> Scope | None:
         scope: Scope | None = self
@@ -103,7 +166,7 @@ class Module:
     name: str
     source: Any
     """The parsed module (``syntax.SourceModule``)."""
-    scope: Scope = field(default_factory=Scope)
+    scope: Scope = field(default_factory=lambda: Scope(Names()))
     done: bool = False
 
 
