@@ -22,7 +22,7 @@ import warp
 from warp._src import context
 from warp._src import types as wptypes
 
-from . import arrays
+from . import arrays, graphs
 from .sites import Sites
 
 
@@ -82,14 +82,32 @@ class Stream:
         self.forced_gradients: frozenset = frozenset()
         self.recordings = 0
         self.graph_replays = 0
+        self.capture: graphs.Captured | None = None
+        """The graph whose body is being captured: nothing runs meanwhile."""
+        self.replaying: tuple | None = None
+        """Where the operation of a replayed graph was captured."""
         self.devices: Any = None
         self.stderr: Any = None
         self.allocating = 0
         self.current: Event | None = None
         """The operation that is being carried out."""
 
+    def noted(self, call: Callable[[], Any]) -> bool:
+        """Keeps a call for the replays of a graph that is being captured."""
+        if self.capture is None or self.depth:
+            return False
+        self.capture.note(self.sites.stack(3), call)
+        return True
+
+    def rerecorded(self, tape: Any) -> None:
+        """A replay records this tape afresh."""
+        event = self.event("tape-reset")
+        event.details["tape"] = tape
+        self.observer.before(event)
+        self.observer.after(event)
+
     def event(self, kind: str) -> Event:
-        stack = self.sites.stack(3)
+        stack = self.replaying or self.sites.stack(3)
         event = Event(kind, stack)
         file, line = stack[0][:2] if stack else ("?", 0)
         key = (file, line, kind)
@@ -144,7 +162,7 @@ def install(sites: Sites) -> Stream:
     _hook_copy(stream)
     _hook_array_methods(stream)
     _hook_tape(stream)
-    _hook_graphs(stream)
+    graphs.hook(stream)
     _time_compilation()
     return stream
 
@@ -175,6 +193,8 @@ def _hook_births(stream: Stream) -> None:
         if stream.forced_gradients and not self.requires_grad and record.family in stream.forced_gradients:
             self.requires_grad = True
         stream.observer.born(self)
+        if stream.capture is not None:
+            stream.capture.note_birth(self)
 
     sites = stream.sites
     array.__init__ = __init__
@@ -224,6 +244,8 @@ def _hook_launch(stream: Stream) -> None:
         given = call.arguments
         if given.get("record_cmd") or not isinstance(given["kernel"], context.Kernel):
             return original(*args, **kwargs)
+        if stream.noted(lambda: launch(*args, **kwargs)):
+            return None
         adjoint = bool(given["adjoint"])
         event = stream.event("adjoint" if adjoint else "launch")
         tape = event.tape
@@ -256,6 +278,8 @@ def _hook_launch(stream: Stream) -> None:
         def launch_command(self: Any, *args: Any, **kwargs: Any) -> Any:
             if stream.depth:
                 return run_command(self, *args, **kwargs)
+            if stream.noted(lambda: launch_command(self, *args, **kwargs)):
+                return None
             event = stream.event("launch")
             values = list(getattr(self, "fwd_args", None) or ())
             event.arrays = arrays.arguments(self.kernel, values, ())
@@ -285,6 +309,8 @@ def _hook_copy(stream: Stream) -> None:
     def copy(dest: Any, src: Any, *args: Any, **kwargs: Any) -> Any:
         if stream.depth or not (wptypes.is_array(dest) and wptypes.is_array(src)):
             return original(dest, src, *args, **kwargs)
+        if stream.noted(lambda: copy(dest, src, *args, **kwargs)):
+            return None
         event = stream.event("copy")
         _describe_copy(event, dest, src)
         return stream.run(event, lambda: original(dest, src, *args, **kwargs))
@@ -309,6 +335,8 @@ def _hook_array_methods(stream: Stream) -> None:
 
         @functools.wraps(original)
         def write(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if stream.noted(lambda: write(self, *args, **kwargs)):
+                return self if name == "assign" else None
             if stream.depth:
                 arrays.count_reset(self, stream.current)
                 return original(self, *args, **kwargs)
@@ -394,6 +422,10 @@ def _hook_tape(stream: Stream) -> None:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             if stream.depth:
                 return original(self, *args, **kwargs)
+            if stream.noted(lambda: method(self, *args, **kwargs)):
+                if kind == "tape-enter" and stream.capture is not None:
+                    stream.capture.note_tape(self)
+                return self if kind == "tape-enter" else None
             event = stream.event(kind)
             event.details["tape"] = self
             if kind == "tape-enter":
@@ -425,6 +457,8 @@ def _hook_tape(stream: Stream) -> None:
     def backward(self: Any, loss: Any = None, grads: Any = None) -> Any:
         if stream.depth:
             return original(self, loss, grads)
+        if stream.noted(lambda: backward(self, loss, grads)):
+            return None
         event = stream.event("backward")
         event.details.update(tape=self, loss=loss, grads=grads)
 
@@ -475,20 +509,3 @@ def load_modules(names: set[str]) -> None:
                 module.load(context.runtime.get_device("cpu"))
             except Exception:
                 continue  # the program itself will say what is wrong with it
-
-
-# -- graph capture -----------------------------------------------------------------------
-
-
-def _hook_graphs(stream: Stream) -> None:
-    original = getattr(context, "capture_launch", None)
-    if original is None:
-        return
-
-    @functools.wraps(original)
-    def capture_launch(*args: Any, **kwargs: Any) -> Any:
-        # A replay runs no hook at all, so nothing it does can be seen; it is counted and reported.
-        stream.graph_replays += 1
-        return original(*args, **kwargs)
-
-    _replace_everywhere(original, capture_launch, "capture_launch")
