@@ -228,7 +228,7 @@ def _hook_births(stream: Stream) -> None:
 
 def _hook_launch(stream: Stream) -> None:
     original = context.launch
-    signature = inspect.signature(original)
+    bind = _binder(original)
 
     @functools.wraps(original)
     def launch(*args: Any, **kwargs: Any) -> Any:
@@ -236,12 +236,9 @@ def _hook_launch(stream: Stream) -> None:
             if stream.in_backward and kwargs.get("adjoint"):
                 return stream.observer.around_adjoint(kwargs, lambda: original(*args, **kwargs))
             return original(*args, **kwargs)
-        try:
-            call = signature.bind(*args, **kwargs)
-        except TypeError:
-            return original(*args, **kwargs)
-        call.apply_defaults()
-        given = call.arguments
+        given = bind(args, kwargs)
+        if given is None:
+            return original(*args, **kwargs)  # raises what a wrong call raises
         if given.get("record_cmd") or not isinstance(given["kernel"], context.Kernel):
             return original(*args, **kwargs)
         if stream.noted(lambda: launch(*args, **kwargs)):
@@ -289,6 +286,29 @@ def _hook_launch(stream: Stream) -> None:
             return stream.run(event, lambda: run_command(self, *args, **kwargs))
 
         command.launch = launch_command
+
+
+def _binder(function: Any) -> Callable[[tuple, dict[str, Any]], dict[str, Any] | None]:
+    """Maps call arguments to parameter names; None for a call that does not fit.
+
+    ``inspect.Signature.bind`` takes as long as a launch itself.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    names = [p.name for p in parameters]
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+    required = set(names) - set(defaults)
+
+    def bind(args: tuple, kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        given = dict(zip(names, args))
+        if len(args) > len(names) or not given.keys().isdisjoint(kwargs):
+            return None
+        given.update(kwargs)
+        if not required <= given.keys():
+            return None
+        bound = {**defaults, **given}
+        return bound if len(bound) == len(names) else None
+
+    return bind
 
 
 def _name_the_caller(record: Any, event: Event) -> None:

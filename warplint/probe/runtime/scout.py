@@ -139,7 +139,7 @@ class Scout(Observer):
         self.chain_inputs: set[int] = set()
         self.completed: dict[tuple, int] = {}
         self.latest: dict[tuple, Episode] = {}
-        self.open: list[tuple[Any, Episode]] = []
+        self.open: dict[int, tuple[Any, Episode]] = {}
         self.partial = partial
         """File that holds the structure so far, in case the program never comes back."""
 
@@ -194,8 +194,8 @@ class Scout(Observer):
             dtype=birth.dtype,
         )
         state.previous, state.episode = previous, episode
-        self.open = [(ref, e) for ref, e in self.open if e is not previous]
-        self.open.append((weakref.ref(base), episode))
+        self.open.pop(id(previous), None)
+        self.open[id(episode)] = (weakref.ref(base), episode)
         if previous is not None:
             self.finish(previous, episode)
         earlier = self.latest.get(birth.family)
@@ -439,8 +439,8 @@ class Scout(Observer):
 
     def with_gradient(self) -> list[tuple[Any, Episode]]:
         """Parameters and intermediates of open episodes that have a gradient array."""
-        self.open = [(ref, e) for ref, e in self.open if ref() is not None and not e.complete]
-        pairs = [(ref(), e) for ref, e in self.open if e.leaf]
+        self.open = {k: p for k, p in self.open.items() if p[0]() is not None and not p[1].complete}
+        pairs = [(ref(), e) for ref, e in self.open.values() if e.leaf]
         return [(base, e) for base, e in pairs if base is not None and base.grad is not None]
 
     def before_adjoint(self, event: Event) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 import os
 import sys
@@ -91,6 +92,7 @@ def _statements(path: str) -> list[tuple[int, int, ast.stmt]]:
     return _TREES[path]
 
 
+@functools.cache
 def _assigned_name(path: str, line: int) -> str | None:
     best: ast.stmt | None = None
     span = 1 << 30
