@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,12 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files instead of comparing")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_verdicts(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a test measures is measured now, not read from the user's cache."""
+    os.environ["WARPLINT_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture

@@ -29,6 +29,8 @@ class ProbeSettings:
     jobs: int = 1
     overrides: tuple[tuple[str, str], ...] = ()
     """``module.NAME`` → Python expression, for the probe only."""
+    cache: bool = True
+    """Whether what an earlier, unchanged run told may be used again."""
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,18 @@ class Facts:
     substitutions: list[str] = field(default_factory=list)
     executed: set[Frame] = field(default_factory=set)
     """Lines of user code that some event or allocation of the run lies under."""
+    files: list[str] = field(default_factory=list)
+    """Files the program read or imported, as paths of the probed copy."""
+    listings: list[str] = field(default_factory=list)
+    """Directories whose entries it asked for."""
+    told: list[dict[str, Any]] = field(default_factory=list)
+    """The messages themselves: what a cache keeps."""
     finished: bool = False
     internal_error: str | None = None
 
     def take(self, message: dict[str, Any]) -> None:
         """Adds one message of the runtime; unknown ones are ignored."""
+        self.told.append(message)
         kind = message.get("type")
         if kind == "started":
             self.started = True
@@ -44,6 +51,8 @@ class Facts:
             self.nothing = str(message.get("reason"))
         elif kind == "scouted":
             self.executed = {(str(f), int(n)) for f, n in message.get("lines", ())}
+        elif kind == "inputs":
+            self.files, self.listings = list(message["files"]), list(message["listings"])
         elif kind == "measured":
             self.structure = message["structure"]
             self.episodes = message["episodes"]

@@ -6,17 +6,21 @@ the project's dependencies are missing, and where Warp may be of another version
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import hashlib
 import json
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from warplint.probe import sandbox
+from warplint import __version__
+from warplint.probe import sandbox, store
 from warplint.probe.scratch import Scratch
 
 OLDEST, NEWEST = (1, 13), (1, 19)
@@ -50,8 +54,9 @@ def version(distribution, package, file):
 warp, bytecode = version("warp-lang", "warp", "config.py")
 numpy, _ = version("numpy", "numpy", "version.py")
 print()
+packages = [p for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")]
 print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "warp": warp, "numpy": numpy,
-                  "bytecode": bytecode}))
+                  "bytecode": bytecode, "packages": packages}))
 """
 
 
@@ -71,6 +76,8 @@ class Interpreter:
     """Where it was found, as a person would say it: ``--python``, ``VIRTUAL_ENV`` …"""
     has_bytecode: bool = True
     """Whether its packages come with compiled bytecode."""
+    packages: tuple[str, ...] = ()
+    """The directories its packages are installed in."""
 
     @property
     def note(self) -> str | None:
@@ -135,6 +142,41 @@ def _python_of(prefix: Path) -> str:
 
 @functools.cache
 def _ask(path: str, origin: str) -> Interpreter | str:
+    """What an interpreter can import, or why it will not do; remembered while nothing is installed."""
+    file = _memory_of(path)
+    entry: Any = store.read(file) if file is not None else None
+    try:
+        known = entry["interpreter"]
+        found = Interpreter(**{**known, "origin": origin, "packages": tuple(known["packages"])})
+        if entry["stamp"] == _stamp(path, found.packages):
+            return found
+    except (LookupError, TypeError, AttributeError):
+        pass
+    answer = _really_ask(path, origin)
+    if file is not None and isinstance(answer, Interpreter) and answer.packages:
+        plain = dataclasses.asdict(answer)
+        store.write(file, {"interpreter": plain, "stamp": _stamp(path, answer.packages)})
+    return answer
+
+
+def _memory_of(path: str) -> Path | None:
+    directory = store.user_directory("interpreters")
+    if directory is None:
+        return None
+    return directory / f"{hashlib.blake2b(path.encode(), digest_size=16).hexdigest()}.json"
+
+
+def _stamp(path: str, packages: Sequence[str]) -> list[Any]:
+    """Changes whenever the interpreter does, or what is installed for it."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return []
+    installed = [store.digest_of_packages(directory) for directory in packages]
+    return [__version__, os.path.realpath(path), status.st_size, status.st_mtime_ns, *installed]
+
+
+def _really_ask(path: str, origin: str) -> Interpreter | str:
     """Ask an interpreter what it can import, or say why it will not do.
 
     An interpreter below the checked tree is part of what is checked, so it is asked under the
@@ -167,4 +209,5 @@ def _ask(path: str, origin: str) -> Interpreter | str:
     for name, version in (("warp", warp), ("numpy", numpy)):
         if not isinstance(version, str):
             return f"cannot import {name}"
-    return Interpreter(path, python, warp, numpy, origin, bool(answer.get("bytecode", True)))
+    packages = tuple(str(entry) for entry in answer.get("packages", ()))
+    return Interpreter(path, python, warp, numpy, origin, bool(answer.get("bytecode", True)), packages)

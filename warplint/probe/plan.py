@@ -11,6 +11,7 @@ from pathlib import Path
 from warplint.model import Finding, Program, ProgramRow, ProgramStatus, Result, Verdict
 from warplint.probe import ProbeReport, ProbeSettings, ProgressEvent, sandbox
 from warplint.probe import evidence as evidence_scripts
+from warplint.probe.cache import VerdictCache, key_of
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.interpreter import Interpreter, NoInterpreter, choose
 from warplint.probe.scratch import project_root
@@ -72,7 +73,16 @@ def _probe_program(
     if seconds < 5.0:
         reason = f"the budget of {settings.budget:g} s for all programs was used up"
         return judge_program(program, findings, Facts(blocked=reason), paths, interpreter.path)
-    facts, paths, _ = run_program(program, findings, interpreter, settings, seconds, progress)
+    cache = VerdictCache.of_user() if settings.cache else VerdictCache(None)
+    key = key_of(program, findings, interpreter, settings)
+    told = cache.get(key)
+    if told is not None:
+        facts = Facts()
+        for message in told:
+            facts.take(message)
+    else:
+        facts, paths, _ = run_program(program, findings, interpreter, settings, seconds, progress)
+        cache.put(key, facts, interpreter)
     facts.warp = facts.warp or interpreter.warp
     judged = judge_program(program, findings, facts, paths, interpreter.path)
     if settings.evidence and judged.evidence:

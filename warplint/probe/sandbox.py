@@ -374,15 +374,19 @@ def _plain_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in _SUPERVISOR_NEEDS if name in os.environ}
 
 
-def program_environment(scratch: Scratch, interpreter: Interpreter) -> dict[str, str]:
-    """The caller's environment without its secrets, made headless, single-threaded and
-    repeatable; its temporary files and bytecode go to the scratch."""
+def passed_on() -> dict[str, str]:
+    """The caller's environment without its secrets, made headless, single-threaded and repeatable."""
     environment = {
         name: value
         for name, value in os.environ.items()
         if not (_SECRET.search(name) or name in _REMOVED or _URL_WITH_PASSWORD.search(value))
     }
-    environment.update(_FIXED)
+    return {**environment, **_FIXED}
+
+
+def program_environment(scratch: Scratch, interpreter: Interpreter) -> dict[str, str]:
+    """The environment of a program: its temporary files and bytecode go to the scratch."""
+    environment = passed_on()
     environment.update({name: str(scratch.directory) for name in ("TMPDIR", "TMP", "TEMP")})
     environment["PWD"] = str(scratch.working_directory)
     environment["WARP_CACHE_PATH"] = str(kernel_cache(scratch))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ def run_program(
             stage, done, total = message.get("stage"), message.get("done"), message.get("total")
             progress(ProgressEvent(program.label, str(stage), int(done or 0), int(total or 0)))
         else:
+            if message.get("type") == "inputs":
+                message = _with_original_paths(message, scratch)
             facts.take(message)
 
     with Scratch(project, directory) as scratch:
@@ -62,6 +65,15 @@ def run_program(
             if outcome.kind == "timeout":
                 facts.blocked = f"timed out after {seconds:g} s"
     return facts, paths, outcome
+
+
+def _with_original_paths(message: dict[str, Any], scratch: Scratch) -> dict[str, Any]:
+    """Files of the copy by the user's own paths; what only lived in the scratch is left out."""
+    named = {}
+    for name in ("files", "listings"):
+        paths = (scratch.to_original(str(path)) for path in message.get(name, ()))
+        named[name] = sorted({path for path in paths if not path.startswith(str(scratch.base) + os.sep)})
+    return {**message, **named}
 
 
 def program_spec(program: Program, settings: ProbeSettings, entry: Path, directory: Path) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from warp._src import context
 from warp._src import types as wptypes
 
 from . import arrays, graphs
+from .inputs import Inputs
 from .sites import Sites
 
 
@@ -87,6 +88,7 @@ class Stream:
         self.replaying: tuple | None = None
         """Where the operation of a replayed graph was captured."""
         self.devices: Any = None
+        self.inputs = Inputs()
         self.stderr: Any = None
         self.allocating = 0
         self.current: Event | None = None

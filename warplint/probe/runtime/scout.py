@@ -98,6 +98,10 @@ class Structure:
     cuda_on_cpu: bool = False
     overridden: set[str] = field(default_factory=set)
     """Constants (``module.NAME``) that were found and replaced."""
+    files: list[str] = field(default_factory=list)
+    """Files that the program read or imported."""
+    listings: list[str] = field(default_factory=list)
+    """Directories whose entries it asked for."""
     lines: set[tuple] = field(default_factory=set)
     """(file, line) of every user frame an event or an allocation lies under."""
 
@@ -485,6 +489,7 @@ class Scout(Observer):
         structure.seconds = time.monotonic() - self.started
         structure.graph_replays = self.stream.graph_replays
         structure.overridden = set(OVERRIDDEN)
+        structure.files, structure.listings = self.stream.inputs.files(), self.stream.inputs.listings()
         structure.cuda_on_cpu = self.stream.devices is not None and self.stream.devices.used
 
 

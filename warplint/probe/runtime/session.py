@@ -84,6 +84,7 @@ class Session:
         sites = Sites(self.spec["root"], os.path.dirname(os.path.abspath(warp.__file__)))
         self.stream = hooks.install(sites)
         self.stream.devices = self.devices
+        self.stream.inputs.install()
         program.override_constants(self.spec.get("overrides") or {})
 
     def run_user(self) -> None:
@@ -112,6 +113,7 @@ class Session:
             self.send({"type": "blocked", "reason": reason})
             return
         self.send({"type": "scouted", "lines": sorted(structure.lines)})
+        self.send({"type": "inputs", "files": structure.files, "listings": structure.listings})
         targets, uncovered = self.choose(structure)
         if not targets:
             self.send({"type": "nothing", "reason": self.nothing_to_measure(structure)})
