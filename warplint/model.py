@@ -70,6 +70,12 @@ class Counterfactual(str, enum.Enum):
     """Clear ``retain_grad`` on the arrays born at a site."""
     FRESH_GRADIENT = "stale-gradient"
     """Hand the reader of a gradient what the backward pass has just added to it."""
+    ENABLE_BACKWARD = "backward-disabled"
+    """Compile the kernels that a statement turned off with backward code."""
+    RECORD = "not-recorded"
+    """Put an operation that no tape recorded on the tapes that use what it wrote."""
+    HOLD_READ = "host-read"
+    """Hold what the host read of an array constant in the finite difference."""
 
     def __str__(self) -> str:
         return self.value

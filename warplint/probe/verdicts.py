@@ -8,7 +8,6 @@ brings the difference within noise while putting it back alone brings it back.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,11 +26,8 @@ from warplint.model import (
 )
 from warplint.probe import causes
 from warplint.probe.facts import Facts, Paths
+from warplint.probe.intent import says_detached
 from warplint.probe.signature import signature
-
-_DETACHED = re.compile(
-    r"detach|stop[_ -]?grad|truncat|tbptt|semi[_ -]?gradient|straight[_ -]?through", re.IGNORECASE
-)
 
 UNMEASURED_RULES = ("rough", "quantised", "chaotic", "staircase", "noise", "kink", "uncertain", "not finite")
 """Words of an inconclusive reason that speak of the objective rather than of the program."""
@@ -86,7 +82,7 @@ class _Judge:
         parameters = _by_parameter(facts.episodes)
         wrong = [rows for rows in parameters if _is_wrong(rows)]
         if wrong and all(self.meant(rows) for rows in wrong):
-            self.verified([[_with_copies_held(row) for row in rows] for rows in parameters])
+            self.verified([self.held(rows) for rows in parameters])
             return self.finish(ProgramStatus.VERIFIED, None)
         if wrong:
             self.wrong(wrong)
@@ -186,18 +182,33 @@ class _Judge:
         return f"; the program raised {error} later on" if raised else f"; {error}"
 
     def meant(self, rows: list[dict[str, Any]]) -> bool:
-        """Whether all of the difference flows through host copies that the code calls detached."""
+        """Whether all of the difference flows through what the code calls detached or constant."""
         wrong = [r for r in rows if r["outcome"] == "differs"]
-        return all(r["constant"] and all(self.says_detached(p) for p in r["constant"]) for r in wrong)
+        if all(r["constant"] and all(says_detached(p, self.paths) for p in r["constant"]) for r in wrong):
+            return True
+        found = self.attributions_of(rows)
+        return bool(found) and all(a["resolved"] and causes.meant(a["confirmed"], self.paths) for a in found)
 
-    def says_detached(self, place: list[Any]) -> bool:
-        """Whether the lines above a host copy (a comment, a function's name) say it is on purpose."""
-        file, line = self.paths.absolute(self.paths.display(str(place[0]))), int(place[1])
-        try:
-            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            return False
-        return any(_DETACHED.search(text) for text in lines[max(0, line - 6) : line])
+    def held(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows of a parameter as measured with what is meant as constant held constant."""
+        found = {a["iteration"]: a for a in self.attributions_of(rows)}
+        if not found or all(r["constant"] for r in rows if r["outcome"] == "differs"):
+            return [_with_copies_held(row) for row in rows]
+        kept = []
+        for row in rows:
+            attribution = found.get(row["iteration"])
+            if attribution is not None:
+                held = attribution["held"]
+                checks = [
+                    {**c, **held.get(c["direction"], {}), "outcome": "agrees"}
+                    for c in row["checks"]
+                    if c["outcome"] == "agrees" or c["direction"] in held
+                ]
+                places = [causes.place(c) for c in attribution["confirmed"]]
+                kept.append({**row, "checks": checks, "constant": places, "outcome": "agrees"})
+            elif row["outcome"] != "differs":
+                kept.append(row)
+        return kept
 
     def constants(self, places: list[list[Any]]) -> str:
         named = dict.fromkeys(

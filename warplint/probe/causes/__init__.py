@@ -5,25 +5,32 @@ One module a kind, named like its twin in ``runtime/causes`` that sees it in the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from warplint.model import Finding
+from warplint.model import Counterfactual, Finding
+from warplint.probe.causes.backward_disabled import BackwardDisabled
 from warplint.probe.causes.base import Named, Naming
+from warplint.probe.causes.host_read import HostRead
 from warplint.probe.causes.kept_gradients import KeptGradients
 from warplint.probe.causes.missing_gradient import MissingGradient
+from warplint.probe.causes.not_recorded import NotRecorded
 from warplint.probe.causes.overwrites import Overwrites
 from warplint.probe.causes.replayed_launches import ReplayedLaunches
 from warplint.probe.causes.retained_gradients import RetainedGradients
 from warplint.probe.causes.stale_reads import StaleReads
 from warplint.probe.facts import Paths
 
-__all__ = ["Named", "describe", "happened", "matches"]
+__all__ = ["Named", "describe", "happened", "matches", "meant", "place"]
 
 _NAMINGS: dict[str, Naming] = {
     naming.kind.value: naming
     for naming in (
-        KeptGradients(),
+        BackwardDisabled(),
         MissingGradient(),
+        NotRecorded(),
+        HostRead(),
+        KeptGradients(),
         Overwrites(),
         ReplayedLaunches(),
         RetainedGradients(),
@@ -45,3 +52,19 @@ def matches(finding: Finding, cause: dict[str, Any], paths: Paths) -> bool:
 def happened(finding: Finding, cause: dict[str, Any]) -> bool:
     """Whether the hazard a finding predicted was really met in a run whose gradient is right."""
     return _NAMINGS[cause["kind_of_cause"]].happened(finding, cause)
+
+
+def meant(found: Sequence[dict[str, Any]], paths: Paths) -> bool:
+    """Whether the code says of all these causes that they are on purpose.
+
+    An array without a gradient may go with them: nobody gives one to what is meant as a constant.
+    """
+    said = [_NAMINGS[c["kind_of_cause"]].meant(c, paths) for c in found]
+    silent = [c["kind_of_cause"] for c, says in zip(found, said, strict=True) if not says]
+    return any(said) and all(kind == Counterfactual.SET_REQUIRES_GRAD.value for kind in silent)
+
+
+def place(cause: dict[str, Any]) -> list[Any]:
+    """Where a cause is at work and what the user calls its array: (file, line, name)."""
+    file, line = cause["stack"][0][:2] if cause["stack"] else ("?", 1)
+    return [file, line, cause.get("name") or cause.get("buffer") or "an array"]

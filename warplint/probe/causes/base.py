@@ -47,6 +47,10 @@ class Naming:
         """Whether the hazard a finding predicted was really met in a run whose gradient is right."""
         return True
 
+    def meant(self, cause: dict[str, Any], paths: Paths) -> bool:
+        """Whether the code says that the cause is on purpose."""
+        return False
+
 
 def by(kernel: str | None) -> str:
     """The writer or reader in words: a kernel, a copy."""

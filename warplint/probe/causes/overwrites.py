@@ -33,6 +33,7 @@ class Overwrites(Naming):
         kernel = cause["kernel"]
         action = {
             "launch": f"by {by(kernel)}" if kernel else "by a launch",
+            "reduce": f"by wp.utils.{kernel}()",
             "copy": "by a copy",
             "assign": "by assign()",
             "zero": "by zero_()",

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import arrays
 from .forks import Reporter
+from .held import HostReads
 from .hooks import LOADING, Event, Observer
 from .scout import Episode, adopt_manual_gradients, manual_seeds, note_chain
 from .sites import Sites
@@ -174,12 +175,14 @@ class ObjectiveChild(Observer):
         seeds: list[dict[int, Any]],
         included: list[bool],
         held: HostCopies | None = None,
+        host_reads: HostReads | None = None,
     ) -> None:
         self.episode = episode
         self.reporter = reporter
         self.seeds = seeds
         self.included = included
         self.held = held
+        self.host_reads = host_reads
         self.values: list[float] = []
         self.recordings: set[tuple] = set()
         self.chain: set[int] = set()
@@ -201,8 +204,14 @@ class ObjectiveChild(Observer):
                 if len(self.values) == len(self.included):
                     terms = [v for v, counts in zip(self.values, self.included) if counts]
                     changed = self.held.changed if self.held is not None else set()
+                    reads = self.host_reads.changed if self.host_reads is not None else {}
                     self.reporter.leave(
-                        {"objective": float(np.sum(terms)), "complete": True, "changed": changed}
+                        {
+                            "objective": float(np.sum(terms)),
+                            "complete": True,
+                            "changed": changed,
+                            "reads": reads,
+                        }
                     )
         elif event.name == self.episode.next_start:
             self.finished(None)
@@ -216,6 +225,11 @@ class ObjectiveChild(Observer):
     def born(self, array: Any) -> None:
         if self.held is not None:
             self.held.hold_birth(array)
+
+    def read_result(self, event: Event, result: Any) -> Any:
+        if self.host_reads is None:
+            return result
+        return self.host_reads.hold(event, result, len(self.values))
 
     def finished(self, error: BaseException | None) -> None:
         text = f"{type(error).__name__}: {error}" if error is not None else None
@@ -238,6 +252,7 @@ class GradientChild(Observer):
         until_next: bool = False,
         copies: bool = False,
         extra: Callable[[], Any] | None = None,
+        host_reads: HostReads | None = None,
         next_parameter: Callable[[], Any] | None = None,
     ) -> None:
         self.episode = episode
@@ -246,6 +261,7 @@ class GradientChild(Observer):
         self.until_next = until_next
         self.copies = copies
         self.extra = extra
+        self.host_reads = host_reads
         self.next_parameter = next_parameter
         self.revise: Callable[[Any], Any] | None = None
         """What a counterfactual makes of the consumed gradient."""
@@ -356,6 +372,8 @@ class GradientChild(Observer):
         self.reads.append((len(self.objectives), resets, arrays.values(base)))
 
     def read_result(self, event: Event, result: Any) -> Any:
+        if self.host_reads is not None:
+            self.host_reads.note(event, result)
         if self.copies and arrays.gradient_owner(event.target) is self.parameter:
             return np.array(result)
         return result
@@ -423,6 +441,7 @@ class GradientChild(Observer):
                 "loading": LOADING,
                 "continued": self.continued,
                 "copied": self.copied,
+                "host_reads": self.host_reads,
                 "late": self.late,
                 "changed_by": self.changed_by,
                 "next": arrays.content(following) if following is not None else None,
@@ -462,4 +481,4 @@ def reads_array(event: Event, array: Any) -> bool:
         return False
     if event.kind in ("copy", "assign"):
         return array is event.source
-    return event.kind in ("launch", "read", "export")
+    return event.kind in ("launch", "reduce", "read", "export")

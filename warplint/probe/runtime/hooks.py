@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 import warp
-from warp._src import context
+from warp._src import context, utils
 from warp._src import types as wptypes
 
 from . import arrays, graphs
@@ -140,7 +140,7 @@ def _keep_scalars(event: Event) -> None:
         return
     if event.kind in ("zero", "fill", "assign", "copy"):
         targets = [event.target]
-    elif event.kind == "launch":
+    elif event.kind in ("launch", "reduce"):
         targets = [array for _, array in event.arrays]
     else:
         return
@@ -163,6 +163,7 @@ def install(sites: Sites) -> Stream:
     _hook_launch(stream)
     _hook_copy(stream)
     _hook_array_methods(stream)
+    _hook_reductions(stream)
     _hook_tape(stream)
     graphs.hook(stream)
     _time_compilation()
@@ -241,8 +242,12 @@ def _hook_launch(stream: Stream) -> None:
         given = bind(args, kwargs)
         if given is None:
             return original(*args, **kwargs)  # raises what a wrong call raises
-        if given.get("record_cmd") or not isinstance(given["kernel"], context.Kernel):
+        if not isinstance(given["kernel"], context.Kernel):
             return original(*args, **kwargs)
+        if given.get("record_cmd"):
+            command = original(*args, **kwargs)
+            command._warplint_call = given
+            return command
         if stream.noted(lambda: launch(*args, **kwargs)):
             return None
         adjoint = bool(given["adjoint"])
@@ -257,6 +262,8 @@ def _hook_launch(stream: Stream) -> None:
             "kernel_line": given["kernel"].adj.fun_lineno,
             "inputs": given["inputs"],
             "outputs": given["outputs"],
+            "call": given,
+            "unrecorded": "record_tape=False",
         }
         if adjoint:
             event.details["adj_inputs"] = given["adj_inputs"]
@@ -269,25 +276,49 @@ def _hook_launch(stream: Stream) -> None:
 
     _replace_everywhere(original, launch, "launch")
 
-    command = getattr(context, "Launch", None)
-    if command is not None:
-        run_command = command.launch
+    _hook_commands(stream)
 
-        @functools.wraps(run_command)
-        def launch_command(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if stream.depth:
-                return run_command(self, *args, **kwargs)
-            if stream.noted(lambda: launch_command(self, *args, **kwargs)):
-                return None
-            event = stream.event("launch")
-            values = list(getattr(self, "fwd_args", None) or ())
-            event.arrays = arrays.arguments(self.kernel, values, ())
-            event.details = {"kernel": self.kernel.key, "kernel_file": "", "kernel_line": 0}
-            event.details["object"] = self.kernel
-            event.details["inputs"], event.details["outputs"] = values, ()
-            return stream.run(event, lambda: run_command(self, *args, **kwargs))
 
-        command.launch = launch_command
+def _hook_commands(stream: Stream) -> None:
+    """Launches that were prepared with ``record_cmd=True``: no tape ever sees them."""
+    command = context.Launch
+    run_command, set_parameter = command.launch, command.set_param_at_index
+
+    @functools.wraps(run_command)
+    def launch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = getattr(self, "_warplint_call", None)
+        if stream.depth or given is None:
+            return run_command(self, *args, **kwargs)
+        if stream.noted(lambda: launch(self, *args, **kwargs)):
+            return None
+        event = stream.event("launch")
+        shape = tuple(self.bounds.shape)
+        dim = shape[: getattr(self.bounds, "ndim", len(shape))]
+        call = {**given, "dim": dim, "inputs": list(given["inputs"]), "outputs": list(given["outputs"])}
+        event.arrays = arrays.arguments(self.kernel, call["inputs"], call["outputs"])
+        event.details = {
+            "kernel": self.kernel.key,
+            "kernel_file": stream.sites.name(self.kernel.adj.filename) or self.kernel.adj.filename,
+            "kernel_line": self.kernel.adj.fun_lineno,
+            "inputs": call["inputs"],
+            "outputs": call["outputs"],
+            "object": self.kernel,
+            "call": call,
+            "unrecorded": "Launch.launch()",
+        }
+        return stream.run(event, lambda: run_command(self, *args, **kwargs))
+
+    @functools.wraps(set_parameter)
+    def set_param_at_index(self: Any, index: int, value: Any, *args: Any, **kwargs: Any) -> Any:
+        given = getattr(self, "_warplint_call", None)
+        if given is not None and not (args or kwargs):
+            inputs = list(given["inputs"])
+            values = [*inputs, *given["outputs"]]
+            values[index] = value
+            self._warplint_call = {**given, "inputs": values[: len(inputs)], "outputs": values[len(inputs) :]}
+        return set_parameter(self, index, value, *args, **kwargs)
+
+    command.launch, command.set_param_at_index = launch, set_param_at_index
 
 
 def _binder(function: Any) -> Callable[[tuple, dict[str, Any]], dict[str, Any] | None]:
@@ -335,6 +366,9 @@ def _hook_copy(stream: Stream) -> None:
             return None
         event = stream.event("copy")
         _describe_copy(event, dest, src)
+        names = ("dest_offset", "src_offset", "count")
+        part = (*args[:3], *(kwargs.get(n, 0) for n in names[len(args) :]))
+        event.details["part"] = part
         return stream.run(event, lambda: original(dest, src, *args, **kwargs))
 
     _replace_everywhere(original, copy, "copy")
@@ -393,7 +427,13 @@ def _hook_array_methods(stream: Stream) -> None:
             return arrays.raw_interface(self)
         event = stream.event("read")
         event.target = self
-        return stream.run(event, lambda: arrays.raw_interface(self))
+        given = stream.run(event, lambda: arrays.raw_interface(self))
+        view = arrays.memory(self)
+        result = stream.observer.read_result(event, view)
+        if result is view:
+            return given
+        self._warplint_handed_out = result  # its memory must outlive this call
+        return result.__array_interface__
 
     array.__array_interface__ = property(interface)
 
@@ -405,6 +445,34 @@ def _hook_array_methods(stream: Stream) -> None:
         original = getattr(warp, name, None)
         if original is not None:
             setattr(warp, name, _import(original))
+
+
+def _hook_reductions(stream: Stream) -> None:
+    """Sums and scans of ``warp.utils``: native calls, which no tape sees."""
+    for name in ("array_sum", "array_inner", "array_scan"):
+        original = getattr(utils, name)
+        replacement = _reduction(stream, original)
+        for module in (utils, warp.utils):
+            setattr(module, name, replacement)
+
+
+def _reduction(stream: Stream, original: Any) -> Any:
+    bind, name = _binder(original), original.__name__
+
+    @functools.wraps(original)
+    def reduction(*args: Any, **kwargs: Any) -> Any:
+        given = bind(args, kwargs)
+        if stream.depth or given is None:
+            return original(*args, **kwargs)
+        if stream.noted(lambda: reduction(*args, **kwargs)):
+            return given.get("out")
+        event = stream.event("reduce")
+        event.arrays = [(label, a) for label, a in given.items() if arrays.is_array(a) and a.ptr]
+        event.details = {"kernel": name, "call": given, "unrecorded": f"wp.utils.{name}()"}
+        result = stream.run(event, lambda: original(*args, **kwargs))
+        return stream.observer.read_result(event, result)
+
+    return reduction
 
 
 def _export(stream: Stream, original: Any) -> Any:

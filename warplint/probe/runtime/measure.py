@@ -14,6 +14,7 @@ import numpy as np
 from . import arrays, judge
 from .episodes import GradientChild, HostCopies, ObjectiveChild
 from .forks import BecomeChild, ChildFailure, Reporter, fork
+from .held import HostReads
 from .hooks import LOADING, Event, Observer, Stream, load_modules
 from .scout import Episode
 
@@ -72,6 +73,8 @@ class Measured:
     """Host copies (file, line, name) that the gradient treats as constants, if that explains it."""
     held: list[tuple[str, judge.Judgement]] = field(default_factory=list)
     """The differing checks again, with these copies held constant."""
+    host_reads: list[dict[str, Any]] = field(default_factory=list)
+    """Where the host read values that depend on the parameter: key, stack, array, backwards."""
     adjoint_noise: float = 0.0
     child_seconds: float = 0.0
 
@@ -258,10 +261,12 @@ class Trunk(Observer):
         total = float(np.sum(np.abs(gradient[np.isfinite(gradient)])))
         reference = scale * total if total > 0.0 else None
 
-        def at(vector: Any, t: float, held: HostCopies | None = None) -> float:
+        def at(
+            vector: Any, t: float, held: HostCopies | None = None, reads: HostReads | None = None
+        ) -> float:
             def make(reporter: Reporter) -> Observer:
                 memory[...] = (start + t * vector).astype(memory.dtype)
-                return ObjectiveChild(episode, reporter, seeds, included, held)
+                return ObjectiveChild(episode, reporter, seeds, included, held, reads)
 
             self.count(result)
             try:
@@ -275,6 +280,8 @@ class Trunk(Observer):
                 return float("nan")
             if held is not None:
                 held.changed |= report.get("changed", set())
+            if reads is not None:
+                reads.changed.update(report.get("reads", {}))
             return float(report["objective"])
 
         def line_along(direction: Direction) -> judge.Line:
@@ -327,8 +334,21 @@ class Trunk(Observer):
                     verdict = doubt_roughness(line, start, memory.dtype, verdict)
                     smooth = verdict.outcome == judge.DIFFERS  # of the objective, not of a direction
             result.checks.append((direction.name, verdict))
-        if result.outcome == judge.DIFFERS and base["copied"] and not result.stale_view:
-            self.hold_host_copies(result, base["copied"], at)
+        if result.outcome == judge.DIFFERS and not result.stale_view:
+            if base["copied"]:
+                self.hold_host_copies(result, base["copied"], at)
+            self.find_host_reads(result, parameter, at)
+
+    def find_host_reads(self, result: Measured, parameter: Any, at: Any) -> None:
+        """Notes where host code reads values that change with the parameter."""
+        reads = self.gradient_run(result, parameter, host_reads=HostReads())["host_reads"]
+        reads.places = set()
+        for name, check in result.checks:
+            if check.outcome == judge.DIFFERS:
+                at(result.vectors[name], check.step, reads=reads)
+        for name, seen in sorted(reads.changed.items()):
+            if all(known["place"] != name[:2] for known in result.host_reads):
+                result.host_reads.append({"place": name[:2], **seen})
 
     def hold_host_copies(self, result: Measured, copied: HostCopies, at: Any) -> None:
         """Does the gradient agree if what was copied through the host is held constant?

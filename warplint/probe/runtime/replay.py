@@ -73,7 +73,9 @@ def replay(spec: dict[str, Any]) -> int:
             pinned.setdefault(m.episode.start, []).append((m.episode, m.start))
 
     def counterfactual(reporter: Reporter) -> None:
-        stream.observer = CounterfactualRun(stream, reporter, subject, frozenset(removed), pinned, KINDS)
+        stream.observer = CounterfactualRun(
+            stream, reporter, subject, frozenset(removed), pinned, KINDS, probe.deadline
+        )
         probe.run_user()
 
     report = run_in_child(counterfactual, probe.deadline)

@@ -363,6 +363,16 @@ class Scout(Observer):
             elif changed or id(base) in updated:
                 self.touch(base)
 
+    def before_reduce(self, event: Event) -> None:
+        for base in self.float_roots(event):
+            if arrays.gradient_owner(base) is None:
+                self.use(base, event)
+            else:
+                self.note_read(base, event, "launch")
+        event.details["digests"] = {id(b): self.digest(b) for b in self.float_roots(event)}
+
+    after_reduce = after_launch
+
     def touch(self, base: Any) -> None:
         state = self.tracked(base)
         state.touched = True

@@ -433,6 +433,7 @@ def _attribution(subject: Measured, a: Attribution) -> dict[str, Any]:
         "before": a.before,
         "after": a.after,
         "resolved": a.resolved,
+        "held": a.held,
         "changed": a.changed,
         "runs": a.runs,
         "problem": a.problem,

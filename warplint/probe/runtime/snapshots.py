@@ -18,7 +18,7 @@ from typing import Any
 from . import arrays
 from .hooks import Event, Observer, Stream
 
-WRITES = ("launch", "copy", "assign", "zero", "fill")
+WRITES = ("launch", "reduce", "copy", "assign", "zero", "fill")
 
 MEMORY_LIMIT = 2 << 30
 """Bytes of snapshots after which no more are taken."""
@@ -172,7 +172,7 @@ class Snapshots(Observer):
                 if low < end and start < high and arrays.content(content.array) != content.data:
                     content.overwriter = self.describe(event, label, content)
                     self.latest.pop(key, None)
-        if event.kind != "launch" and not event.recorded and event.tape is not None:
+        if event.kind not in ("launch", "reduce") and not event.recorded and event.tape is not None:
             self.note_reset(event)
 
     def note_reset(self, event: Event) -> None:

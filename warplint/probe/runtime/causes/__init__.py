@@ -6,9 +6,12 @@ the same name in ``warplint/probe/causes`` that names the rule it breaks.
 
 from __future__ import annotations
 
+from .backward_disabled import BackwardDisabled
 from .base import CounterfactualRun, Kind
+from .host_read import HostRead
 from .kept_gradients import KeptGradients
 from .missing_gradient import MissingGradient
+from .not_recorded import NotRecorded
 from .overwrites import Overwrites
 from .replayed_launches import ReplayedLaunches
 from .retained_gradients import RetainedGradients
@@ -17,7 +20,10 @@ from .stale_reads import StaleReads
 __all__ = ["KINDS", "CounterfactualRun", "Kind"]
 
 KINDS: tuple[type[Kind], ...] = (
+    BackwardDisabled,
     MissingGradient,
+    NotRecorded,
+    HostRead,
     StaleReads,
     ReplayedLaunches,
     KeptGradients,

@@ -9,10 +9,11 @@ import numpy as np
 
 from .. import arrays
 from ..episodes import GradientChild
-from ..forks import Reporter
+from ..forks import BecomeChild, Reporter, fork
 from ..hooks import Event, Observer, Stream
 from ..measure import Measured
 from ..scout import adopt_manual_gradients
+from .activity import Activity
 
 
 class Kind(Observer):
@@ -36,6 +37,9 @@ class Kind(Observer):
 
     def prepare(self) -> None:
         """Called before the user's program starts."""
+
+    def measure(self, parameter: Any) -> None:
+        """Called before the first event of the measured episode: may fork children there."""
 
     def start(self) -> None:
         """Called at the first event of the measured episode."""
@@ -64,7 +68,9 @@ class CounterfactualRun(Observer):
         removed: frozenset,
         pinned: dict[tuple, list],
         kinds: tuple[type[Kind], ...],
+        deadline: float,
     ) -> None:
+        self.deadline = deadline
         self.stream = stream
         self.reporter = reporter
         self.measured = measured
@@ -76,6 +82,7 @@ class CounterfactualRun(Observer):
         """The measured parameter's array, once the episode has begun."""
         self.passes = 0
         """Backward calls (or adjoint launches) since the episode began."""
+        self.activity = Activity()
         self.kinds = [kind(self) for kind in kinds]
         for kind in self.kinds:
             kind.prepare()
@@ -86,15 +93,24 @@ class CounterfactualRun(Observer):
         return self.inner is not None
 
     def before(self, event: Event) -> None:
+        self.pin(event)
         if self.inner is None and event.name == self.episode.start:
             self.parameter = self.stream.births.live.get(self.episode.serial)
+            try:
+                for kind in self.kinds:
+                    kind.measure(self.parameter)
+            except BecomeChild as child:
+                self.become(child.reporter, event)
+                return
             self.inner = GradientChild(self.episode, self.parameter, self.reporter, extra=self.facts)
             self.inner.revise = self.revise
+            self.activity.start(self.parameter)
             for kind in self.kinds:
                 kind.start()
-        self.pin(event)
         if event.kind == "adjoint":
             adopt_manual_gradients(event)
+        if self.inner is not None:
+            self.activity.before(event)
         for kind in self.kinds:
             kind.before(event)
         if self.inner is not None:
@@ -106,6 +122,19 @@ class CounterfactualRun(Observer):
         born = arrays.birth(arrays.root(array)) if array is not None else None
         return self.stream.sites.label(born.stack) if born is not None else None
 
+    def spawn(self, make: Callable[[Reporter], Observer]) -> Any:
+        """What a fork from here on reports; ``make`` sets it up and says who observes it."""
+        self._make = make
+        return fork(self.deadline)
+
+    def become(self, reporter: Reporter, event: Event) -> None:
+        try:
+            observer = self._make(reporter)
+            self.stream.observer = observer
+            observer.before(event)
+        except Exception as error:
+            reporter.leave({"failed": f"{type(error).__name__}: {error}"})
+
     def pin(self, event: Event) -> None:
         """Gives parameters the content the measured run had: a cause taken away earlier may
         have changed what the optimizer made of them since."""
@@ -116,12 +145,16 @@ class CounterfactualRun(Observer):
                 memory[...] = content.reshape(memory.shape).astype(memory.dtype)
 
     def after(self, event: Event) -> None:
+        if self.inner is not None:
+            self.activity.after(event)
         for kind in self.kinds:
             kind.after(event)
         if self.inner is not None:
             self.inner.after(event)
 
     def born(self, array: Any) -> None:
+        if self.inner is not None:
+            self.activity.born(array)
         for kind in self.kinds:
             kind.born(array)
 

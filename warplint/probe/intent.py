@@ -1,0 +1,51 @@
+"""Whether the code says that a path is cut on purpose: a word near the statement that cuts it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from warplint.probe.facts import Paths
+
+_DETACHED = re.compile(
+    r"detach|stop[_ -]?grad|truncat|tbptt|semi[_ -]?gradient|straight[_ -]?through", re.IGNORECASE
+)
+_CONSTANT = re.compile(
+    r"(held|kept|keeps?|holds?|treat\w*|taken|as)\s+(\w+\s+)?(a\s+)?(constant|fixed|frozen)\b"
+    r"|frozen|freez|lagged|bootstrap|teacher|polyak|moving[_ -]average|target[_ -]net|reweight|\birls\b",
+    re.IGNORECASE,
+)
+"""Words for a value that is computed from the parameter and meant as a constant."""
+LINES_ABOVE = 5
+FRAMES = 3
+
+
+def says_detached(place: Sequence[Any], paths: Paths) -> bool:
+    """Whether the lines above a place (a comment, a function's name) say it is on purpose."""
+    return bool(_DETACHED.search(_lines(place, paths)))
+
+
+def says_meant(stack: Sequence[Sequence[Any]], name: str | None, paths: Paths) -> bool:
+    """Whether the code at an operation, or at the calls that lead to it, speaks of a constant."""
+    words = [name or ""]
+    for frame in stack[:FRAMES]:
+        words += [_lines(frame, paths), str(frame[2]) if len(frame) > 2 else ""]
+    text = "\n".join(words)
+    return bool(_DETACHED.search(text) or _CONSTANT.search(text))
+
+
+def _lines(place: Sequence[Any], paths: Paths) -> str:
+    line = int(place[1])
+    lines = _read(paths.absolute(paths.display(str(place[0]))))
+    return "\n".join(lines[max(0, line - LINES_ABOVE - 1) : line])
+
+
+@lru_cache(maxsize=64)
+def _read(file: Path) -> tuple[str, ...]:
+    try:
+        return tuple(file.read_text(encoding="utf-8", errors="replace").splitlines())
+    except OSError:
+        return ()
