@@ -14,10 +14,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files instead of comparing")
 
 
-@pytest.fixture(autouse=True, scope="session")
-def own_verdicts(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What a test measures is measured now, not read from the user's cache."""
-    os.environ["WARPLINT_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory):
+    """Tests neither use nor change what the user's own runs have kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WARPLINT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture

@@ -58,7 +58,8 @@ class Config:
     quiet: bool = False
     verbose: bool = False
     no_probe: bool = False
-    jobs: int = 1
+    jobs: int | None = None
+    no_cache: bool = False
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     probe: ProbeConfig = field(default_factory=ProbeConfig)
 
@@ -187,6 +188,7 @@ class _Reader:
             "verbose": self.boolean,
             "no-probe": self.boolean,
             "jobs": self.whole,
+            "no-cache": self.boolean,
             "per-file-ignores": self.per_file,
             "probe": lambda value, name: self.probe(value, name),
         }

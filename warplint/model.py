@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import types
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -321,4 +323,28 @@ def to_plain(value: Any) -> Any:
         return {str(k): to_plain(v) for k, v in value.items()}
     if isinstance(value, (tuple, list)):
         return [to_plain(v) for v in value]
+    return value
+
+
+def from_plain(kind: Any, value: Any) -> Any:
+    """The record that ``to_plain`` made plain; a value of another shape is a ``TypeError``."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        inner = [k for k in arguments if k is not type(None)]
+        return None if value is None else from_plain(inner[0], value)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise TypeError(f"expected a list, got {value!r}")
+        return tuple(from_plain(arguments[0], v) for v in value)
+    if origin is not None and issubclass(origin, Mapping):
+        return {k: from_plain(arguments[1], v) for k, v in value.items()}
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        if not isinstance(value, dict):
+            raise TypeError(f"expected fields, got {value!r}")
+        return kind(**{name: from_plain(hints[name], v) for name, v in value.items()})  # type: ignore[operator]
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return kind(value)
+    if kind is not Any and not isinstance(value, (int, float) if kind is float else kind):
+        raise TypeError(f"expected {kind.__name__}, got {value!r}")
     return value

@@ -54,7 +54,7 @@ class Stages:
     notes: tuple[str, ...] = ()
     probed: list[dict[str, Any]] = field(default_factory=list)
 
-    def analyze(self, files: Any, programs: Any, *, root: Any) -> Any:
+    def analyze(self, files: Any, programs: Any, **options: Any) -> Any:
         shown = {file.display for file in files}
         findings = tuple(f for f in self.findings if f.location.file in shown)
         return SimpleNamespace(findings=findings, skipped=self.skipped, internal_errors=self.internal_errors)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from warplint.source import discover
+from warplint.source.imports import ImportResolver
 from warplint.static.host.core import Project
 from warplint.static.host.library import Interpreter
 from warplint.static.host.values import Function
@@ -23,7 +24,7 @@ def summary(tmp_path: Path):
     def summary(source: str, name: str = "k") -> KernelSummary:
         (tmp_path / "kernels.py").write_text(HEADER + textwrap.dedent(source), encoding="utf-8")
         (file,) = discover(["kernels.py"], root=tmp_path).files
-        interpreter = Interpreter(Project((file,), tmp_path), file)
+        interpreter = Interpreter(Project(ImportResolver((file,), tmp_path)), file)
         module = interpreter.import_module(file)
         assert module is not None
         kernel = module.scope.names[name]

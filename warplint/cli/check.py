@@ -59,10 +59,16 @@ def check(options: Options, rules: Mapping[str, Rule]) -> Run:
     found = find_files(options)
     files = found.files
     clock.lap("discovery")
-    choices = choose_programs(options, files)
+    cache = stages.open_cache(options.root, enabled=options.cache)
+    stages.prepare(files, cache, options.jobs)
+    clock.lap("reading")
+    choices = choose_programs(options, files, cache)
     readable = [file for file in files if not file.problem]
     clock.lap("programs")
-    static = stages.analyze(readable, [choice.program for choice in choices], root=options.root)
+    static = stages.analyze(
+        readable, [choice.program for choice in choices], root=options.root, cache=cache, jobs=options.jobs
+    )
+    cache.save()
     clock.lap("static")
     findings: tuple[Finding, ...] = tuple(static.findings)
     results = [unreadable(file) for file in files if file.problem]
@@ -133,11 +139,11 @@ def find_files(options: Options) -> Found:
     return Found(files, warnings)
 
 
-def choose_programs(options: Options, files: Sequence[Any]) -> list[Choice]:
+def choose_programs(options: Options, files: Sequence[Any], cache: Any) -> list[Choice]:
     """All programs of the tree, each with the reason why it is not run, if any."""
     base = options.config.directory
     choices = []
-    for program in stages.find_programs(files, options.root, options.entries):
+    for program in stages.find_programs(files, options.root, options.entries, cache):
         skipped = None
         if not options.entries:
             if not program.reaches_tape:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from warplint import __version__
+from warplint.cli import stages
 from warplint.cli.check import Choice, Run, check, choose_programs, find_files
 from warplint.cli.errors import CallError, error_text
 from warplint.cli.options import Options, decide
@@ -32,7 +33,8 @@ def run_check(given: Mapping[str, Any]) -> int:
         raise CallError(str(error)) from None
     options = decide(given, rules)
     if given["list_programs"]:
-        write(list_programs(choose_programs(options, find_files(options).files), options))
+        cache = stages.open_cache(options.root, enabled=options.cache)
+        write(list_programs(choose_programs(options, find_files(options).files, cache), options))
         return CLEAN
     if not options.output_file:
         ensure_open()

@@ -115,8 +115,13 @@ def cli() -> None:
     help="For all programs (default: 600).",
 )
 @click.option(
-    "--jobs", type=click.IntRange(min=1), metavar="N", help="Programs to run at the same time (default: 1)."
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes that read code (default: as many as there are) and programs to run at the same time"
+    " (default: 1).",
 )
+@click.option("--no-cache", is_flag=True, help="Read everything anew; use and keep nothing of other runs.")
 @click.option(
     "--python",
     metavar="FILE",

@@ -13,6 +13,7 @@ from warplint.cli.errors import CallError, error_text
 from warplint.cli.selection import Selection, resolve
 from warplint.config import FORMATS, Config, ConfigError, find_config, load_config, parse_assignment
 from warplint.model import Rule
+from warplint.source.workers import available
 
 DEFAULT_TIMEOUT = 60.0
 DEFAULT_BUDGET = 600.0
@@ -27,6 +28,9 @@ class Options:
     config: Config
     selection: Selection
     exclude: tuple[str, ...]
+    cache: bool
+    jobs: int
+    """Processes for reading code."""
     probe: str
     """``all``, ``findings`` or ``none``."""
     stop_after_static: bool
@@ -69,6 +73,8 @@ def decide(given: Mapping[str, Any], rules: Mapping[str, Rule]) -> Options:
         config=config,
         selection=_selection(given, config, rules, root),
         exclude=tuple(given["exclude"]),
+        cache=not flag("no_cache"),
+        jobs=given["jobs"] or config.jobs or available(),
         probe=_probe(given, config),
         stop_after_static=given["stop_after"] == "static",
         entries=_entries(given, config, root),
@@ -194,7 +200,7 @@ def _settings(given: Mapping[str, Any], config: Config, root: Path) -> dict[str,
         "budget": given["budget"] or probe.budget or DEFAULT_BUDGET,
         "python": _python(given, config),
         "device": _device(given, config),
-        "jobs": given["jobs"] or config.jobs,
+        "jobs": given["jobs"] or config.jobs or 1,
         "overrides": tuple(overrides.items()),
     }
     # Only what was asked for: a probe that cannot honour it says so instead of ignoring it.

@@ -14,6 +14,7 @@ from warplint.cli.errors import CallError
 
 if TYPE_CHECKING:
     from warplint.model import Finding, Program
+    from warplint.source.cache import Cache
 
 
 def discover(paths: Sequence[Path], *, root: Path, exclude: Sequence[str]) -> Any:
@@ -26,24 +27,40 @@ def discover(paths: Sequence[Path], *, root: Path, exclude: Sequence[str]) -> An
         raise CallError(str(error)) from None
 
 
-def find_programs(files: Sequence[Any], root: Path, entries: Sequence[str]) -> tuple[Program, ...]:
+def open_cache(root: Path, *, enabled: bool) -> Cache:
+    """What earlier runs found out about the files below ``root``."""
+    from warplint.source.cache import Cache
+
+    return Cache.at(root) if enabled else Cache()
+
+
+def prepare(files: Sequence[Any], cache: Cache, jobs: int) -> None:
+    """Read the files that matter, all at once."""
+    from warplint.source.prepare import prepare
+
+    prepare(files, cache, jobs)
+
+
+def find_programs(
+    files: Sequence[Any], root: Path, entries: Sequence[str], cache: Cache
+) -> tuple[Program, ...]:
     """The programs among ``files``, or exactly those that ``entries`` name."""
     from warplint.source.discovery import SourceError
     from warplint.source.programs import find_programs, program_for_entry
 
     if not entries:
-        return tuple(find_programs(files, root))
+        return tuple(find_programs(files, root, cache=cache))
     try:
         return tuple(program_for_entry(entry, root, files) for entry in entries)
     except SourceError as error:
         raise CallError(str(error)) from None
 
 
-def analyze(files: Sequence[Any], programs: Sequence[Program], *, root: Path) -> Any:
+def analyze(files: Sequence[Any], programs: Sequence[Program], *, root: Path, cache: Cache, jobs: int) -> Any:
     """The static pass over all files."""
     from warplint.static import analyze
 
-    return analyze(files, programs, root=root)
+    return analyze(files, programs, root=root, cache=cache, jobs=jobs)
 
 
 def probe(

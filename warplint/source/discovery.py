@@ -84,6 +84,11 @@ class SourceFile:
         return self._decoded[0]
 
     @property
+    def decodes(self) -> bool:
+        """Whether it could be read as text."""
+        return not (self._loaded[1] or self._decoded[1])
+
+    @cached_property
     def screened(self) -> bool:
         """Whether the byte screen lets the file through."""
         return screen(self.data)

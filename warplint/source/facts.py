@@ -19,6 +19,7 @@ __all__ = ["FileFacts", "ImportedModule", "is_main_test", "parse", "paused_colle
 
 _TAPE = re.compile(r"\bTape\b|\badjoint\s*=\s*True")
 _HANDLES = re.compile(r"tape\b|\bTape\b|\.backward\b|\badjoint\s*=\s*True")
+_RECORDING = frozenset({"Tape", "launch", "launch_tiled", "capture_launch"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BLOCKS: dict[type, tuple[str, ...]] = {
     kind: tuple(f for f in kind._fields if f in ("body", "orelse", "finalbody", "handlers", "cases"))
@@ -77,7 +78,8 @@ class FileFacts:
         imports, effects = (
             [[i.name, i.level, *i.names] for i in items] for items in (self.imports, self.effects)
         )
-        return [self.problem, self.line, imports, self.main, list(self.calls), self.tape, effects]
+        calls, taped = list(self.calls), list(self.taped)
+        return [self.problem, self.line, imports, self.main, calls, self.tape, taped, effects]
 
     @classmethod
     def from_plain(cls, plain: Any) -> FileFacts:
@@ -142,6 +144,8 @@ def called_names(node: ast.AST) -> Iterator[str]:
     for child in ast.walk(node):
         if isinstance(child, ast.Call):
             if isinstance(child.func, ast.Attribute):
+                if _root(child.func) in ("wp", "warp") and child.func.attr not in _RECORDING:
+                    continue  # a function of Warp's own, whatever others are called
                 yield child.func.attr
             for part in (child.func, *child.args, *(k.value for k in child.keywords)):
                 for name in ast.walk(part):
@@ -215,10 +219,11 @@ def _changed(node: ast.stmt) -> Iterator[str]:
 
 def dotted(node: Any) -> str:
     """``a.b.c`` of a chain of names, or an empty string."""
-    if isinstance(node, ast.Attribute):
-        inner = dotted(node.value)
-        return f"{inner}.{node.attr}" if inner else ""
-    return node.id if isinstance(node, ast.Name) else ""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _root(node: Any) -> str:

@@ -8,10 +8,12 @@ the script first, then the roots of the packages on the way, then the root of th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from warplint.source.cache import Cache, digest
 from warplint.source.discovery import DEFAULT_EXCLUDES, SourceFile, display_path
+from warplint.source.prepare import recall
 
 __all__ = ["LIBRARIES", "ImportResolver"]
 
@@ -23,9 +25,11 @@ LIBRARIES = frozenset({"warp", "numpy", "torch", "jax", "newton"})
 class ImportResolver:
     """Resolves module names to files; loads files next to the checked ones on demand."""
 
-    def __init__(self, files: Iterable[SourceFile], root: Path) -> None:
+    def __init__(self, files: Iterable[SourceFile], root: Path, cache: Cache | None = None) -> None:
         self.root = root
+        self.cache = cache or Cache()
         self._files: dict[Path, SourceFile | None] = {f.path: f for f in files}
+        self._checked = frozenset(self._files)
         self._found: dict[tuple[Path, str], SourceFile | None] = {}
         self._listings: dict[Path, frozenset[str]] = {}
         self._roots: dict[Path, Path] = {}
@@ -35,8 +39,34 @@ class ImportResolver:
         """The file at ``path``: a checked one, or one that lies beside it in the same tree."""
         if path not in self._files:
             known = path.is_file() and not any(part in DEFAULT_EXCLUDES for part in path.parts)
-            self._files[path] = SourceFile(path, display_path(path, self.root)) if known else None
+            self._files[path] = file = SourceFile(path, display_path(path, self.root)) if known else None
+            if file is not None:
+                recall(file, self.cache)
         return self._files[path]
+
+    @property
+    def known(self) -> list[SourceFile]:
+        """All files that have been met, checked ones and others."""
+        return [file for file in self._files.values() if file is not None]
+
+    def seen(self) -> dict[str, dict[str, str | None]]:
+        """What resolving has depended on so far, beside the checked files."""
+        listings: dict[str, str | None] = {str(d): digest(sorted(n)) for d, n in self._listings.items()}
+        beside = {
+            str(path): file.digest if file is not None else None
+            for path, file in self._files.items()
+            if path not in self._checked
+        }
+        return {"listings": listings, "beside": beside}
+
+    def still_holds(self, seen: Mapping[str, Mapping[str, str | None]]) -> bool:
+        """Whether all that ``seen`` describes is as it was."""
+        return all(
+            digest(sorted(self.listing(Path(d)))) == known for d, known in seen["listings"].items()
+        ) and all(
+            (file.digest if (file := self.file(Path(p))) is not None else None) == known
+            for p, known in seen["beside"].items()
+        )
 
     def resolve(self, name: str, level: int, importer: Path, script: Path) -> SourceFile | None:
         """The file that ``import name`` (or ``from ...name import``) loads, or None."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from warplint.model import Program
-from warplint.source.discovery import SourceError, SourceFile, display_path, screen
+from warplint.model import Program, from_plain, to_plain
+from warplint.source.cache import Cache, digest
+from warplint.source.discovery import SourceError, SourceFile, display_path
 from warplint.source.imports import ImportResolver
+from warplint.source.prepare import remember
 
 __all__ = ["find_programs", "program_for_entry", "reaches_tape"]
 
@@ -17,30 +20,48 @@ _ACTIVE_NAMES = frozenset({"Tape", "launch", "launch_tiled"})
 _DIRECT = (b"__main__", b"Tape", b"launch")
 
 
-def find_programs(files: Sequence[SourceFile], root: Path | str) -> tuple[Program, ...]:
+def find_programs(
+    files: Sequence[SourceFile], root: Path | str, *, cache: Cache | None = None
+) -> tuple[Program, ...]:
     """The programs among ``files``.
 
     A program has a ``__main__`` block, or top-level code that records or launches; a module that
     only defines things is a library, and a test file is left to the test runner.
     """
     root = Path(os.path.abspath(root))
-    if not any(screen(f.data) for f in files):
+    cache = cache or Cache()
+    if not any(f.screened for f in files):
         return ()
-    resolver = ImportResolver(files, root)
+    resolver = ImportResolver(files, root, cache)
+    if cache.file is None:
+        return _find(files, resolver)
+    key = digest(part for f in files for part in (f.display, f.digest))
+    stored = cache.get("programs", key)
+    try:
+        if stored is not None and resolver.still_holds(stored):
+            return tuple(from_plain(Program, p) for p in stored["programs"])
+    except (TypeError, ValueError, KeyError, AttributeError):
+        pass  # damaged: as good as none
+    found = _find(files, resolver)
+    remember(resolver.known, cache)
+    cache.put("programs", key, {"programs": to_plain(found), **resolver.seen()})
+    return found
+
+
+def _find(files: Sequence[SourceFile], resolver: ImportResolver) -> tuple[Program, ...]:
     programs = []
     # A bare script may say no more than ``from package.training import train``.
     words = {b"__main__", b"warp"}
     for file in files:
-        if screen(file.data):
+        if file.screened:
             stem = file.path.parent.name if file.path.stem == "__init__" else file.path.stem
             words.add(stem.encode(errors="replace"))
+    any_word = re.compile(b"|".join(re.escape(word) for word in sorted(words)))
     for file in files:
         if _is_test(file.path) or file.path.name == "__init__.py":
             continue
-        if not any(word in file.data for word in words):
-            continue
-        if _is_program(file, resolver):
-            programs.append(_program(file, (), file.path.parent, resolver.closure(file), root))
+        if any_word.search(file.data) and _is_program(file, resolver):
+            programs.append(_program(file, (), file.path.parent, resolver.closure(file), resolver.root))
     return tuple(sorted(programs, key=lambda p: p.file))
 
 
@@ -112,8 +133,8 @@ def _runs_at_top_level(file: SourceFile, resolver: ImportResolver, packaged: boo
             return True
         if name not in seen:
             seen.add(name)
-            definitions = (f"def {name}".encode(), f"class {name}".encode())
+            definition = re.compile(rf"\b(?:def|class)\s+{re.escape(name)}\b".encode())
             for other in closure:
-                if any(definition in other.data for definition in definitions):
+                if definition.search(other.data):
                     stack.extend(other.uses.get(name, ()))
     return False

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warplint.model import Finding, Program
+from warplint.source.cache import Cache
 from warplint.source.discovery import SourceFile
 
 __all__ = ["StaticResult", "analyze"]
@@ -27,10 +28,20 @@ class StaticResult:
     """Entries at which the interpreter itself failed; each names the file."""
 
 
-def analyze(files: Sequence[SourceFile], programs: Sequence[Program], *, root: Path | str) -> StaticResult:
-    """Run every check on every tape scope that is reached from ``programs`` and ``files``."""
+def analyze(
+    files: Sequence[SourceFile],
+    programs: Sequence[Program],
+    *,
+    root: Path | str,
+    cache: Cache | None = None,
+    jobs: int = 1,
+) -> StaticResult:
+    """Run every check on every tape scope that is reached from ``programs`` and ``files``.
+
+    Neither ``cache`` nor ``jobs`` changes the result.
+    """
     if not any(f.screened for f in files) and not any(p.reaches_tape for p in programs):
         return StaticResult()
-    from warplint.static.run import analyze_files
+    from warplint.static.outcomes import analyze_files
 
-    return analyze_files(files, programs, Path(root).absolute())
+    return analyze_files(files, programs, Path(root).absolute(), cache or Cache(), jobs)

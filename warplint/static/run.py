@@ -1,20 +1,18 @@
-"""Entries of the interpretation and the way from their recordings to findings."""
+"""One entry of the interpretation and the way from its recordings to findings."""
 
 from __future__ import annotations
 
 import gc
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import libcst as cst
 
-from warplint.model import Finding, Program
 from warplint.source.discovery import SourceFile
 from warplint.source.facts import paused_collector
-from warplint.static import StaticResult
+from warplint.source.imports import ImportResolver
 from warplint.static.graph import ScopeGraph
 from warplint.static.host.core import BudgetExceededError, Frame, Project
 from warplint.static.host.events import Recording
@@ -30,59 +28,12 @@ from warplint.static.host.values import (
     Module,
     Placeholder,
 )
+from warplint.static.outcomes import Entry, Outcome
 
-__all__ = ["analyze_files", "interpret", "scope_graphs"]
+__all__ = ["interpret", "run_entry", "scope_graphs"]
 
 _ENTRY_STEPS = 60_000
 """Work for one function that nothing calls."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One interpretation: a program, or a file with functions that no program calls."""
-
-    file: SourceFile
-    covered: frozenset[str] = frozenset()
-    """Functions of the file that a program has already shown in their real context."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one entry came to."""
-
-    findings: tuple[Finding, ...] = ()
-    skipped: tuple[str, ...] = ()
-    error: str = ""
-    called: tuple[tuple[str, str], ...] = ()
-    """Functions that were called, each as file and qualified name."""
-    imported: tuple[str, ...] = ()
-
-
-def analyze_files(files: Sequence[SourceFile], programs: Sequence[Program], root: Path) -> StaticResult:
-    """The findings of all entries, sorted, each once."""
-    project = Project(tuple(files), root)
-    chosen = _programs(files, programs, project)
-    outcomes = [run_entry(Entry(file), project) for file in chosen]
-    imported = {display for outcome in outcomes for display in outcome.imported}
-    called = {key for outcome in outcomes for key in outcome.called}
-    seen = {file.path for file in chosen}
-    for file in files:
-        if not file.screened or file.path in seen:
-            continue
-        covered = frozenset(name for display, name in called if display == file.display)
-        unreached = set(file.facts.taped) - covered
-        if not unreached and (file.display in imported or not file.facts.tape):
-            continue  # a library that a program has already shown in its real context
-        outcomes.append(run_entry(Entry(file, covered), project))
-    unique = {
-        (f.rule, f.location.file, f.location.line): f
-        for o in reversed(outcomes)
-        for f in reversed(o.findings)
-    }
-    ordered = sorted(unique.values(), key=lambda f: f.sort_key)
-    skipped = {item for outcome in outcomes for item in outcome.skipped}
-    errors = {outcome.error for outcome in outcomes if outcome.error}
-    return StaticResult(tuple(ordered), tuple(sorted(skipped)), tuple(sorted(errors)))
 
 
 def run_entry(entry: Entry, project: Project) -> Outcome:
@@ -98,7 +49,7 @@ def run_entry(entry: Entry, project: Project) -> Outcome:
             what = f"{type(error).__name__}: {error}"
             return Outcome(error=f"{entry.file.display}: internal error in the static pass: {what}")
         called = [
-            (module.source.display, name)
+            f"{module.source.display} {name}"
             for module in interpreter.modules.values()
             for name, function in made_members(module)
             if function.node in interpreter.called
@@ -132,18 +83,6 @@ def distinct(recordings: Sequence[Recording]) -> list[Recording]:
             seen.add((events, seeds))
             kept.append(recording)
     return kept
-
-
-def _programs(files: Sequence[SourceFile], programs: Sequence[Program], project: Project) -> list[SourceFile]:
-    by_name = {f.display: f for f in files}
-    chosen: dict[Path, SourceFile] = {}
-    for program in programs:
-        if program.reaches_tape:
-            path = (project.root / program.file).absolute()
-            file = by_name.get(program.file) or project.resolver.file(path)
-            if file is not None:
-                chosen.setdefault(file.path, file)
-    return list(chosen.values())
 
 
 def interpret(file: SourceFile, project: Project, covered: frozenset[str] = frozenset()) -> Interpreter:
@@ -239,5 +178,5 @@ def _parameter(interpreter: Interpreter, parameter: cst.Param, function: Functio
 
 def scope_graphs(file: SourceFile, root: Path, files: Sequence[SourceFile] = ()) -> list[ScopeGraph]:
     """The graph of every tape scope that is reached from one file."""
-    project = Project(tuple(files) or (file,), root)
+    project = Project(ImportResolver(tuple(files) or (file,), root))
     return [ScopeGraph(r) for r in interpret(file, project).recordings]

@@ -61,9 +61,8 @@ class Signal:
 class Project:
     """Parsed modules and kernel summaries, shared by all entries of a run."""
 
-    def __init__(self, files: tuple[SourceFile, ...], root: Path) -> None:
-        self.root = root
-        self.resolver = ImportResolver(files, root)
+    def __init__(self, resolver: ImportResolver) -> None:
+        self.resolver = resolver
         self._parsed: dict[Path, SourceModule | None] = {}
         self._reaches: dict[Path, Reach] = {}
 
