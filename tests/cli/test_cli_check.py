@@ -47,7 +47,7 @@ def test_no_probe_says_so(project, stages, warplint):
 def test_settings_reach_the_probe(project, stages, warplint):
     warplint(
         *("--timeout", "5", "--budget", "50", "--jobs", "2", "--python", "py", "--device", "cpu"),
-        *("--set", "train.STEPS=8", "--set", "train.RATE=1e-3"),
+        *("--set", "train.STEPS=8", "--set", "train.RATE=1e-3", "--no-cache"),
     )
     settings = stages.probed[0]["settings"]
     assert settings == {
@@ -58,6 +58,7 @@ def test_settings_reach_the_probe(project, stages, warplint):
         "python": "py",
         "device": "cpu",
         "overrides": (("train.STEPS", "8"), ("train.RATE", "1e-3")),
+        "cache": False,
     }
 
 
