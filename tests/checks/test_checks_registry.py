@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from warplint.checks import all_checks
+from warplint.checks.base import loop_checks
 
 
 def test_every_module_of_the_folder_is_registered():
     assert {c.rule for c in all_checks()} == {
-        *("WL101", "WL102", "WL103", "WL104", "WL105", "WL106", "WL107", "WL108", "WL201", "WL301")
+        *("WL101", "WL102", "WL103", "WL104", "WL105", "WL106", "WL107", "WL108", "WL201", "WL301", "WL504")
     }
+
+
+def test_rules_about_the_training_loop_are_registered_beside_them():
+    assert [c.rule for c in loop_checks()] == ["WL501", "WL506", "WL502"]
 
 
 def test_the_specific_rule_runs_before_the_general_one():

@@ -11,13 +11,14 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
-from warplint.checks.base import Check, Claims, registered
+from warplint.checks.base import Check, Claims, loop_checks, registered
 from warplint.model import Finding
 
 if TYPE_CHECKING:
     from warplint.static.graph import ScopeGraph
+    from warplint.static.loops import Loops
 
-__all__ = ["Check", "all_checks", "run_checks"]
+__all__ = ["Check", "all_checks", "run_checks", "run_loop_checks"]
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
@@ -37,3 +38,9 @@ def run_checks(graphs: Iterable[ScopeGraph], checks: Sequence[Check] | None = No
         for check in checks if checks is not None else all_checks():
             findings.extend(check.run(graph, claims))
     return findings
+
+
+def run_loop_checks(loops: Loops) -> list[Finding]:
+    """The findings about what happens between the tape scopes of one entry."""
+    claims = Claims()
+    return [finding for check in loop_checks() for finding in check.run(loops, claims)]

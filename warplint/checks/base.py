@@ -13,20 +13,25 @@ if TYPE_CHECKING:
     from warplint.static.host.events import Binding, Event
     from warplint.static.host.values import Buffer
     from warplint.static.kernels.summary import Site
+    from warplint.static.loops import Loops
 
 __all__ = [
     "Check",
     "Claims",
+    "LoopCheck",
     "backward_notes",
     "check",
+    "check_loops",
     "hazard_finding",
     "location",
+    "loop_checks",
     "registered",
     "reset_finding",
     "spelled",
 ]
 
 Runner = Callable[["ScopeGraph", "Claims"], Iterable[Finding]]
+LoopRunner = Callable[["Loops", "Claims"], Iterable[Finding]]
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,17 @@ class Check:
     run: Runner
 
 
+@dataclass(frozen=True)
+class LoopCheck:
+    """A registered rule about what happens between tape scopes."""
+
+    rule: str
+    order: int
+    run: LoopRunner
+
+
 _CHECKS: dict[str, Check] = {}
+_LOOP_CHECKS: dict[str, LoopCheck] = {}
 
 
 def check(rule: str, *, order: int) -> Callable[[Runner], Runner]:
@@ -49,6 +64,20 @@ def check(rule: str, *, order: int) -> Callable[[Runner], Runner]:
         return run
 
     return register
+
+
+def check_loops(rule: str, *, order: int) -> Callable[[LoopRunner], LoopRunner]:
+    """Register a function as the check of a rule about the training loop."""
+
+    def register(run: LoopRunner) -> LoopRunner:
+        _LOOP_CHECKS[rule] = LoopCheck(rule, order, run)
+        return run
+
+    return register
+
+
+def loop_checks() -> tuple[LoopCheck, ...]:
+    return tuple(sorted(_LOOP_CHECKS.values(), key=lambda c: (c.order, c.rule)))
 
 
 def registered() -> tuple[Check, ...]:

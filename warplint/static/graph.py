@@ -390,6 +390,31 @@ class ScopeGraph:
         return None
 
     @cached_property
+    def retained(self) -> list[tuple[Buffer, Event, Event]]:
+        """Arrays that keep their adjoint, with a recorded write and the store that overwrites it."""
+        first: dict[int, Event] = {}
+        found: dict[int, tuple[Buffer, Event, Event]] = {}
+        for index, event in enumerate(self.events):
+            if not event.recorded:
+                continue
+            for path, version in self._after[index].items():
+                binding = event.bindings[path]
+                buffer = binding.buffer
+                if not buffer.retains or buffer.number in found:
+                    continue
+                earlier = first.get(buffer.number)
+                stores = any(a.kind is not AccessKind.ACCUMULATE for a in event.effect.writes_of(path))
+                if earlier is not None and stores and event.compatible(earlier):
+                    meets = any(
+                        b.buffer is buffer and _regions_meet(b, binding) for b in earlier.bindings.values()
+                    )
+                    if meets and version in self.useful:
+                        found[buffer.number] = (buffer, earlier, event)
+                elif version in self.varied:
+                    first.setdefault(buffer.number, event)
+        return list(found.values())
+
+    @cached_property
     def cuts(self) -> list[Cut]:
         """Arrays born without gradient between a parameter and the objective."""
         if not self.objective_known:

@@ -28,6 +28,7 @@ from warplint.static.host.values import (
     Module,
     Placeholder,
 )
+from warplint.static.loops import Loops
 from warplint.static.outcomes import Entry, Outcome
 
 __all__ = ["interpret", "run_entry", "scope_graphs"]
@@ -38,13 +39,14 @@ _ENTRY_STEPS = 60_000
 
 def run_entry(entry: Entry, project: Project) -> Outcome:
     """Interpret one entry and run the checks on what it recorded."""
-    from warplint.checks import run_checks
+    from warplint.checks import run_checks, run_loop_checks
 
     with paused_collector():
         try:
             interpreter = interpret(entry.file, project, entry.covered)
             graphs = [ScopeGraph(r) for r in distinct(interpreter.recordings) if r.backwards]
-            findings = tuple(run_checks(graphs))
+            loops = Loops(interpreter.life.steps)
+            findings = (*run_checks(graphs), *run_loop_checks(loops))
         except Exception as error:  # one bad entry must not take the others along
             what = f"{type(error).__name__}: {error}"
             return Outcome(error=f"{entry.file.display}: internal error in the static pass: {what}")

@@ -24,6 +24,10 @@ from warplint.static.host.values import (
 __all__ = ["Calls"]
 
 
+def callee_name(callee: Any) -> str:
+    return callee.last if isinstance(callee, External) else ""
+
+
 class Calls(PythonLibrary):
     """Everything with parentheses."""
 
@@ -60,7 +64,12 @@ class Calls(PythonLibrary):
         if not exact and isinstance(callee, External) and callee.name.startswith("warp"):
             self.skip(f"{self.frame.module.source.display}: call with unknown *arguments")
         self.marks = (marks, named)
-        return self.call(callee, args, kwargs, node)
+        result = self.call(callee, args, kwargs, node)
+        if result is UNKNOWN and not follow and (args or kwargs):
+            name = node.func.attr.value if isinstance(node.func, cst.Attribute) else callee_name(callee)
+            given = [*args, *kwargs.values()]
+            self.life.handed_on(name, given, self.site(node), self.frame.statement)
+        return result
 
     def call(self, callee: Any, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
         marks, self.marks = self.marks, ([], {})

@@ -12,6 +12,7 @@ import libcst as cst
 from warplint.source.discovery import SourceFile
 from warplint.source.imports import ImportResolver
 from warplint.static.host.events import Binding, Event, Recording
+from warplint.static.host.life import Life
 from warplint.static.host.values import (
     UNKNOWN,
     Buffer,
@@ -155,6 +156,7 @@ class Core:
         """Recordings whose block has been left and whose backward pass has not run."""
         self.recordings: list[Recording] = []
         self.seeds: dict[int, Buffer] = {}
+        self.life = Life()
         self.called: set[Any] = set()
         self.skipped: dict[str, None] = {}
         self.summaries: dict[tuple[int, int], KernelSummary] = {}
@@ -190,6 +192,10 @@ class Core:
 
     def written_through(self, memory: Pointer, node: Any) -> None:
         raise NotImplementedError
+
+    def lived(self, kind: str, node: Any, **what: Any) -> None:
+        """Note a step in the life of a tape or of a gradient."""
+        self.life.add(kind, self.site(node), self.frame.statement, **what)
 
     def step(self) -> None:
         self.steps += 1

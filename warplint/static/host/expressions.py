@@ -18,6 +18,7 @@ from warplint.static.host.values import (
     Dict,
     External,
     Function,
+    HostGradient,
     Instance,
     List,
     Mark,
@@ -100,7 +101,10 @@ class Expressions(Core):
         constants: dict[str, Any] = {"True": True, "False": False, "None": None}
         if node.value in constants:
             return constants[node.value]
-        return self.lookup(node.value)
+        value = self.lookup(node.value)
+        if isinstance(value, HostGradient):
+            self.lived("use", node, buffer=value.base, read=value.site)
+        return value
 
     def _attribute(self, node: cst.Attribute) -> Any:
         return self.get_attribute(self.evaluate(node.value), node.attr.value, node)
@@ -129,6 +133,8 @@ class Expressions(Core):
             return Bound(owner, name)
         if isinstance(owner, Pointer) and name in ("T", "data"):
             return owner
+        if isinstance(owner, HostGradient) and name in ("copy", "astype", "tolist"):
+            self.lived("read", node, buffer=owner.base, copied=True)
         if isinstance(owner, (List, Dict, Tape, str, Pointer)):
             return Bound(owner, name)
         if isinstance(owner, Function):

@@ -22,6 +22,7 @@ from warplint.static.host.values import (
     Dict,
     External,
     Function,
+    HostGradient,
     List,
     Mark,
     Placeholder,
@@ -117,6 +118,7 @@ class Interpreter(Calls):
                 ndim=len(dims),
                 shape=dims,
                 explicit=wanted is not ...,
+                retains=kwargs.get("retain_grad") is True,
             )
         source = self.as_array(args[0] if args else kwargs.get("source", kwargs.get("src", UNKNOWN)))
         base = base_of(source)
@@ -134,6 +136,7 @@ class Interpreter(Calls):
             ndim=base.ndim if base else None,
             shape=source.shape if isinstance(source, Buffer) else None,
             explicit=wanted is not ...,
+            retains=kwargs.get("retain_grad", base.retains if base else False) is True,
         )
         if name == "clone" and source is not None:
             recorded = made.requires_grad is not False and inherited is not False
@@ -175,6 +178,7 @@ class Interpreter(Calls):
             origin="array",
             shape=shape,
             explicit=wanted is not ...,
+            retains=kwargs.get("retain_grad") is True,
         )
 
     def _from_other(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
@@ -197,6 +201,7 @@ class Interpreter(Calls):
         given.update(kwargs)
         kernel = given.get("kernel", UNKNOWN)
         if given.get("adjoint") is True:
+            self._manual_adjoint(given.get("adj_inputs", ()), node)
             return None
         if not isinstance(kernel, Function) or kernel.kind != "kernel":
             if self.active:
@@ -211,6 +216,7 @@ class Interpreter(Calls):
         values = [*inputs, *outputs]
         if not self.active:
             self._seed_by_launch(kernel, values)
+            self._update_by_launch(kernel, values, node)
             if not self.waiting:
                 return UNKNOWN
         nodes = [
@@ -228,6 +234,16 @@ class Interpreter(Calls):
         recorded = given.get("record_tape") is not False
         self.emit("launch", summary, bindings, node, arguments, recorded)
         return UNKNOWN
+
+    def _manual_adjoint(self, given: Any, node: Any) -> None:
+        """``adjoint=True``: the launch adds to every array in ``adj_inputs``."""
+        values = self.iterate(given) or []
+        nodes = _argument_nodes(node, "adj_inputs", len(values))
+        for value, source in zip(values, nodes, strict=True):
+            base = base_of(value)
+            if base is not None:
+                self.life.manual.add(base)
+                self.lived("adjoint", source if source is not None else node, buffer=base)
 
     def _bind_paths(
         self, summary: KernelSummary, name: str, value: Any, source: Any, bindings: dict[str, Binding]
@@ -263,6 +279,24 @@ class Interpreter(Calls):
         for parameter, value in zip(summary.parameters, values, strict=False):
             if isinstance(value, Adjoint) and summary.writes_of(parameter.name):
                 self.seeds[value.base.number] = value.base
+
+    def _update_by_launch(self, kernel: Function, values: list[Any], node: Any) -> None:
+        """A kernel off the tape that is handed gradients, or changes arrays that have one."""
+        manual = self.life.manual
+        held = [v for v in values if isinstance(v, Adjoint) or (isinstance(v, Buffer) and v in manual)]
+        if not held and not any(b.requires_grad for b in map(base_of, values) if b is not None):
+            return
+        summary = self.summary(kernel)
+        pairs = list(zip(summary.parameters, values, strict=False))
+        for parameter, value in pairs:
+            if any(value is v for v in held):
+                gradient = value.base if isinstance(value, Adjoint) else value
+                kind = "clear" if summary.writes_of(parameter.name) else "read"
+                self.lived(kind, node, buffer=gradient, copied=True)
+        for parameter, value in pairs:
+            base = base_of(value)
+            if base is not None and base.requires_grad and summary.writes_of(parameter.name):
+                self.lived("change", node, buffer=base)
 
     def _map(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
         if not isinstance(node, cst.Call) or not args:
@@ -303,7 +337,10 @@ class Interpreter(Calls):
         source = args[1] if len(args) > 1 else kwargs.get("src", UNKNOWN)
         if isinstance(destination, Adjoint):
             self.seeds[destination.base.number] = destination.base
+            self.lived("clear", node, buffer=destination.base)
             return None
+        if isinstance(source, Adjoint):
+            self.lived("read", node, buffer=source.base, copied=True)
         partial = any(k in kwargs for k in ("dest_offset", "src_offset", "count")) or len(args) > 2
         self._copy_arrays("wp.copy", destination, source, node, partial=partial)
         return None
@@ -312,6 +349,9 @@ class Interpreter(Calls):
         target, origin = self.as_array(destination), self.as_array(source)
         if target is None:
             return
+        changed = base_of(target)
+        if not self.active and changed is not None and changed.requires_grad:
+            self.lived("change", node, buffer=changed)
         if partial:
             base = base_of(target)
             assert base is not None
@@ -370,6 +410,11 @@ class Interpreter(Calls):
         if isinstance(receiver, Adjoint):
             if name in ("fill_", "assign"):
                 self.seeds[receiver.base.number] = receiver.base
+            if name in ("zero_", "fill_", "assign"):
+                self.lived("clear", node, buffer=receiver.base)
+            if name == "numpy":
+                self.lived("read", node, buffer=receiver.base)
+                return HostGradient(receiver.base, self.site(node))
             return UNKNOWN
         if isinstance(receiver, Placeholder):
             if receiver.library:
@@ -379,6 +424,8 @@ class Interpreter(Calls):
         array = self.as_array(receiver)
         if array is None:
             return UNKNOWN
+        if array in self.life.manual and name in ("zero_", "fill_", "assign", "numpy"):
+            self.lived("read" if name == "numpy" else "clear", node, buffer=base_of(array), copied=True)
         if name in ("zero_", "fill_"):
             self._emit_reset(f"{name}()", array, node)
             return None
@@ -398,6 +445,8 @@ class Interpreter(Calls):
                 return self.enter(tape, node)
             self.leave(tape, node)
             return None
+        if name in ("zero", "reset"):
+            self.lived(name, node, tape=tape)
         if name == "reset":
             for recorded in self.recordings:
                 recorded.closed = recorded.closed or recorded.tape is tape
@@ -409,6 +458,7 @@ class Interpreter(Calls):
             return None
         objective = self._objective(args, kwargs)
         recording.backwards.append(Backward(self.site(node), objective, dict(self.guards)))
+        self.lived("backward", node, tape=tape, recording=recording)
         self.seeds = {}
         return None
 

@@ -176,6 +176,7 @@ class Statements(Expressions):
                 base.requires_grad = value if isinstance(value, bool) else None
             elif base is not None and name == "grad":
                 self.seeds[base.number] = base
+                self.lived("clear", target, buffer=base)
         elif isinstance(owner, (Module, Class)):
             names = owner.scope.names if isinstance(owner, Module) else owner.attributes
             self.put(names, name, value)
@@ -387,6 +388,7 @@ class Statements(Expressions):
             if current is None:
                 current = Recording(manager, self.site(node), call_path=self.call_path())
                 self.recordings.append(current)
+            self.lived("enter", node, tape=manager, recording=current)
             self.active = [*self.active, current]
             self.waiting = [r for r in self.waiting if r is not current]
             return manager

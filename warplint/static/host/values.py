@@ -24,6 +24,7 @@ __all__ = [
     "Dict",
     "External",
     "Function",
+    "HostGradient",
     "Instance",
     "List",
     "Mark",
@@ -310,6 +311,8 @@ class Buffer:
     shape: tuple[Any, ...] | None = None
     explicit: bool = False
     """``requires_grad`` was written out in the allocation."""
+    retains: bool = False
+    """Allocated with ``retain_grad=True`` (or like an array that was)."""
     depth: int = 0
     turns: tuple[int, ...] = ()
 
@@ -335,6 +338,14 @@ class Adjoint:
     """``x.grad``."""
 
     base: Buffer
+
+
+@dataclass(frozen=True)
+class HostGradient:
+    """``x.grad.numpy()``: on the CPU a view of the gradient's memory."""
+
+    base: Buffer
+    site: Site
 
 
 @dataclass(frozen=True)

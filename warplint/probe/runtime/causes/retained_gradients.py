@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from warp._src import types as wptypes
+
 from .. import arrays
 from ..hooks import Event
 from .base import CounterfactualRun, Kind
@@ -29,7 +31,10 @@ class RetainedGradients(Kind):
             self.clear(array)
         if event.target is not None and arrays.is_array(event.target):
             self.clear(event.target)
-        if event.kind == "backward":
+        if event.kind == "launch":
+            for value in (*event.details["inputs"], *event.details["outputs"]):
+                _refresh(value)
+        elif event.kind == "backward":
             self.look(event.details["tape"])
 
     def clear(self, array: Any) -> None:
@@ -66,3 +71,13 @@ class RetainedGradients(Kind):
 
     def found(self) -> list[dict[str, Any]]:
         return list(self.causes.values())
+
+
+def _refresh(value: Any) -> None:
+    """A struct keeps its own description of each array, the flag included: assigned again, it is new."""
+    if wptypes.is_struct(value):
+        for field in value._cls.vars:
+            held = getattr(value, field, None)
+            if getattr(held, "_warplint_retained", False):
+                setattr(value, field, held)
+            _refresh(held)

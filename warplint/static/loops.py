@@ -1,0 +1,221 @@
+"""Questions about what happens between the tape scopes of one entry: the training loop.
+
+Replays the steps of :mod:`warplint.static.host.life` and remembers, for each gradient, whether it
+holds what a backward pass left, whether that was read and whether the parameter was changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from warplint.static.host.events import Recording
+from warplint.static.host.life import Step
+from warplint.static.host.values import Buffer, Tape
+from warplint.static.kernels.summary import AccessKind
+
+__all__ = ["EARLY", "EMPTIED", "VIEW", "Kept", "Loops", "Replayed", "Stale"]
+
+EARLY, EMPTIED, VIEW = "early", "emptied", "view"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A backward pass that adds to what an earlier one left in a gradient."""
+
+    buffer: Buffer
+    backward: Step
+    again: bool
+    """The same recording was gone back over twice."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A tape that is entered again with launches on it that a pass was over already."""
+
+    tape: Tape
+    enter: Step
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A gradient that was read, or whose view was used, when it was not there."""
+
+    buffer: Buffer
+    how: str
+    step: Step
+    """The read."""
+    by: Step | None = None
+    """What emptied the gradient."""
+
+
+@dataclass
+class _Gradient:
+    """What is known of one buffer's gradient at a point of the program."""
+
+    holds: bool = False
+    used: bool = False
+    changed: bool = False
+    emptied: Step | None = None
+
+
+@dataclass
+class Loops:
+    """What goes wrong around the tapes of one entry."""
+
+    kept: list[Kept] = field(default_factory=list)
+    replayed: list[Replayed] = field(default_factory=list)
+    stale: list[Stale] = field(default_factory=list)
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.kept, self.replayed, self.stale = [], [], []
+        self._gradients: dict[Buffer, _Gradient] = {}
+        self._passed: dict[Tape, list[Recording]] = {}
+        self._recorded: dict[Tape, list[Recording]] = {}
+        self._open: dict[Tape, Recording] = {}
+        """Recordings that were entered and not yet gone back over."""
+        for step in steps:
+            getattr(self, "_" + step.kind)(step)
+
+    def _gradient(self, buffer: Buffer) -> _Gradient:
+        return self._gradients.setdefault(buffer, _Gradient())
+
+    # -- tapes --------------------------------------------------------------------------------
+
+    def _enter(self, step: Step) -> None:
+        assert step.tape is not None
+        assert step.recording is not None
+        if self._passed.get(step.tape):
+            self.replayed.append(Replayed(step.tape, step))
+        recorded = self._recorded.setdefault(step.tape, [])
+        if step.recording not in recorded:
+            recorded.append(step.recording)
+        self._open[step.tape] = step.recording
+
+    def _backward(self, step: Step) -> None:
+        assert step.tape is not None
+        recording = step.recording
+        assert recording is not None
+        passed = self._passed.setdefault(step.tape, [])
+        again = recording in passed
+        objectives = [b.objective for b in recording.backwards]
+        twice = again and len(objectives) > 1 and objectives.count(objectives[-1]) > 1
+        for buffer in parameters(recording):
+            gradient = self._gradient(buffer)
+            if gradient.holds and ((gradient.used and gradient.changed) or twice):
+                self.kept.append(Kept(buffer, step, twice and not gradient.changed))
+            gradient.holds = True
+            gradient.used = gradient.changed = False
+            gradient.emptied = None
+        for buffer in accumulators(recording):
+            gradient = self._gradient(buffer)
+            if gradient.holds:
+                self.kept.append(Kept(buffer, step, False))
+            gradient.holds = True
+        passed.append(recording)
+        self._open.pop(step.tape, None)
+
+    def _zero(self, step: Step) -> None:
+        assert step.tape is not None
+        for recording in self._recorded.get(step.tape, ()):
+            for event in recording.events:
+                for binding in event.bindings.values():
+                    self._empty(binding.buffer, step)
+
+    def _reset(self, step: Step) -> None:
+        assert step.tape is not None
+        self._zero(step)
+        self._passed.pop(step.tape, None)
+        self._recorded.pop(step.tape, None)
+        self._open.pop(step.tape, None)
+
+    def _adjoint(self, step: Step) -> None:
+        """A manual adjoint launch: no tape, the host zeroes and reads the adjoint arrays itself."""
+        buffer = step.buffer
+        assert buffer is not None
+        gradient = self._gradient(buffer)
+        if gradient.holds and gradient.used:
+            self.kept.append(Kept(buffer, step, False))
+        gradient.holds, gradient.used, gradient.emptied = True, False, None
+
+    # -- gradients ----------------------------------------------------------------------------
+
+    def _empty(self, buffer: Buffer, step: Step) -> None:
+        gradient = self._gradient(buffer)
+        if gradient.holds:
+            gradient.emptied = step
+        gradient.holds = False
+
+    def _clear(self, step: Step) -> None:
+        assert step.buffer is not None
+        self._empty(step.buffer, step)
+
+    def _read(self, step: Step) -> None:
+        buffer = step.buffer
+        assert buffer is not None
+        gradient = self._gradient(buffer)
+        waiting = [r for r in self._open.values() if buffer in parameters(r)]
+        if step.copied and waiting and not gradient.holds:
+            self.stale.append(Stale(buffer, EARLY, step))
+        elif gradient.emptied is not None and not gradient.holds:
+            self.stale.append(Stale(buffer, EMPTIED, step, gradient.emptied))
+        gradient.used = True
+
+    def _use(self, step: Step) -> None:
+        buffer = step.buffer
+        assert buffer is not None
+        gradient = self._gradient(buffer)
+        if gradient.emptied is not None and not gradient.holds and step.read is not None:
+            taken = Step("read", step.read, step.read, buffer=buffer)
+            self.stale.append(Stale(buffer, VIEW, taken, gradient.emptied))
+
+    def _change(self, step: Step) -> None:
+        assert step.buffer is not None
+        gradient = self._gradient(step.buffer)
+        gradient.changed = gradient.used
+
+
+def parameters(recording: Recording) -> list[Buffer]:
+    """Arrays with a gradient that the tape reads and never writes."""
+    written = _written(recording)
+    found: dict[Buffer, None] = {}
+    for event in recording.events:
+        if event.recorded:
+            for binding in event.bindings.values():
+                if binding.requires_grad is True and binding.differentiable:
+                    found.setdefault(binding.buffer)
+    return [b for b in found if b not in written]
+
+
+def accumulators(recording: Recording) -> list[Buffer]:
+    """Arrays that the tape only accumulates into and reads: their adjoints are not used up."""
+    stored: set[Buffer] = set()
+    added: dict[Buffer, None] = {}
+    read: set[Buffer] = set()
+    for event in recording.events:
+        if not event.recorded:
+            continue
+        for access in event.effect.writes:
+            binding = event.bindings.get(access.path)
+            if binding is None or binding.requires_grad is not True:
+                continue
+            if access.kind is AccessKind.ACCUMULATE:
+                added.setdefault(binding.buffer)
+            else:
+                stored.add(binding.buffer)
+        for access in event.effect.reads:
+            binding = event.bindings.get(access.path)
+            if binding is not None:
+                read.add(binding.buffer)
+    objectives = {b for back in recording.backwards for b in back.objective or ()}
+    return [b for b in added if b not in stored and b in read and b not in objectives]
+
+
+def _written(recording: Recording) -> set[Buffer]:
+    return {
+        event.bindings[access.path].buffer
+        for event in recording.events
+        if event.recorded
+        for access in event.effect.writes
+        if access.path in event.bindings
+    }
