@@ -12,7 +12,14 @@ from warplint.model import Finding, Program
 from warplint.probe import ProbeSettings, ProgressEvent
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.interpreter import Interpreter
-from warplint.probe.sandbox import Limits, Outcome, blocked_reason, program_environment, run
+from warplint.probe.sandbox import (
+    Limits,
+    Outcome,
+    blocked_reason,
+    kernel_cache,
+    program_environment,
+    run,
+)
 from warplint.probe.scratch import Scratch, project_root
 
 RUNTIME = Path(__file__).resolve().parent / "runtime"
@@ -40,7 +47,7 @@ def run_program(
         else:
             if message.get("type") == "inputs":
                 message = _with_original_paths(message, scratch)
-            facts.take(message)
+            facts.take(_in_the_users_words(message, scratch))
 
     with Scratch(project, directory) as scratch:
         spec = {
@@ -68,12 +75,24 @@ def run_program(
 
 
 def _with_original_paths(message: dict[str, Any], scratch: Scratch) -> dict[str, Any]:
-    """Files of the copy by the user's own paths; what only lived in the scratch is left out."""
+    """Files of the copy by the user's own paths; scratch files and compiled kernels are left out."""
+    apart = tuple(str(path) + os.sep for path in (scratch.base, kernel_cache(scratch)))
     named = {}
     for name in ("files", "listings"):
         paths = (scratch.to_original(str(path)) for path in message.get(name, ()))
-        named[name] = sorted({path for path in paths if not path.startswith(str(scratch.base) + os.sep)})
+        named[name] = sorted({path for path in paths if not path.startswith(apart)})
     return {**message, **named}
+
+
+def _in_the_users_words(value: Any, scratch: Scratch) -> Any:
+    """A message whose texts (exceptions, reasons) name files where the user has them."""
+    if isinstance(value, str):
+        return scratch.original_text(value)
+    if isinstance(value, dict):
+        return {key: _in_the_users_words(item, scratch) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_in_the_users_words(item, scratch) for item in value]
+    return value
 
 
 def program_spec(program: Program, settings: ProbeSettings, entry: Path, directory: Path) -> dict[str, Any]:

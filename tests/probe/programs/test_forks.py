@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from probe_programs import run, write
+from probe_programs import KERNELS, run, write
 
 pytestmark = pytest.mark.probe
 
@@ -109,7 +109,7 @@ def test_a_program_that_differs_from_run_to_run_is_not_judged(tmp_path: Path) ->
 
 
 ENDINGS = {
-    "raise ValueError('bad configuration')": "the program raised ValueError: bad configuration",
+    "raise ValueError('no data')": "the program raised ValueError: no data (program.py:{line})",
     "import sys; sys.exit(3)": "the program exited with status 3",
     "import ctypes; ctypes.string_at(0)": "the program was killed by SIGSEGV",
     "import os; os._exit(4)": "the program exited with status 4 before it reported",
@@ -120,7 +120,8 @@ ENDINGS = {
 def test_a_program_that_ends_early_says_how(ending: str, tmp_path: Path) -> None:
     told = run(write(tmp_path, f"\n{ending}\n"))
     reasons = [m["reason"] for m in told.of("blocked") + told.of("nothing")]
-    assert [r.removeprefix("blocked: ") for r in reasons] == [ENDINGS[ending]]
+    line = KERNELS.count("\n") + 2
+    assert [r.removeprefix("blocked: ") for r in reasons] == [ENDINGS[ending].format(line=line)]
 
 
 def test_a_constant_is_overridden_for_the_probe_only(tmp_path: Path) -> None:

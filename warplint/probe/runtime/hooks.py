@@ -12,8 +12,10 @@ everything else through methods of ``warp.array`` and ``Tape``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -571,6 +573,23 @@ class Loading:
     def __init__(self) -> None:
         self.seconds = 0.0
         self.modules: set[str] = set()
+        self.diary = ""
+        """File that tells another process how far compiling has come, if this one never reports."""
+
+    def begin(self, name: str) -> None:
+        if name not in self.modules:
+            self.write(time.monotonic())
+
+    def end(self, name: str, seconds: float) -> None:
+        self.seconds += seconds
+        if name not in self.modules or seconds > 0.1:
+            self.modules.add(name)
+            self.write(None)
+
+    def write(self, since: float | None) -> None:
+        if self.diary:
+            with contextlib.suppress(OSError), open(self.diary, "w", encoding="utf-8") as file:
+                json.dump([self.seconds, len(self.modules), since], file)
 
 
 LOADING = Loading()
@@ -582,11 +601,11 @@ def _time_compilation() -> None:
     @functools.wraps(original)
     def load(self: Any, *args: Any, **kwargs: Any) -> Any:
         began = time.monotonic()
+        LOADING.begin(self.name)
         try:
             return original(self, *args, **kwargs)
         finally:
-            LOADING.seconds += time.monotonic() - began
-            LOADING.modules.add(self.name)
+            LOADING.end(self.name, time.monotonic() - began)
 
     context.Module.load = load
 

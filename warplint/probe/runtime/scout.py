@@ -480,7 +480,7 @@ class Scout(Observer):
                 text = f"exited with status {error.code!r}" + (f": {said}" if said else "")
         elif error is not None:
             ending = "raised"
-            text = f"{type(error).__name__}: {error}"
+            text = self.stream.sites.describe(error)
         self.leave(ending, text)
 
     def leave(self, ending: str, error: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pickle
 import sys
@@ -39,6 +40,23 @@ def kept(partial: str) -> Structure | None:
             return pickle.load(file)
     except (OSError, EOFError, pickle.UnpicklingError):
         return None
+
+
+def compiling(diary: str) -> str:
+    """How much of the time went into compiling kernels, if that was a good part of it."""
+    try:
+        with open(diary, encoding="utf-8") as file:
+            seconds, modules, since = json.load(file)
+    except (OSError, ValueError):
+        return ""
+    if since is not None:
+        seconds, modules = seconds + time.monotonic() - since, modules + 1
+    if seconds < 10.0:
+        return ""
+    return (
+        f", {seconds:.0f} s of them compiling {modules} kernel module{'s' if modules > 1 else ''}; "
+        "compiled ones are kept, so the next run gets further"
+    )
 
 
 class LastLine:
@@ -138,6 +156,7 @@ class Session:
         partial = os.path.join(tempfile.gettempdir(), f"warplint-scout-{os.getpid()}")
 
         def work(reporter: Reporter) -> None:
+            hooks.LOADING.diary = partial + ".loading"
             self.stream.observer = Scout(
                 self.stream, reporter, seconds=max(2.0, 0.25 * left), partial=partial
             )
@@ -149,26 +168,25 @@ class Session:
         except ChildFailure as failure:
             structure = kept(partial)
             if structure is None:
-                self.send({"type": "blocked", "reason": self.explain(failure)})
+                self.send({"type": "blocked", "reason": self.explain(failure, partial + ".loading")})
                 return None
             how = "did not come to an end" if failure.hung else f"was {failure.reason}"
             structure.error = f"the program {how} after these iterations"
         finally:
-            with contextlib.suppress(OSError):
-                os.unlink(partial)
+            for leftover in (partial, partial + ".loading"):
+                with contextlib.suppress(OSError):
+                    os.unlink(leftover)
         if isinstance(structure, dict):
             self.send({"type": "blocked", "reason": structure["error"]})
             return None
         return structure
 
-    def explain(self, failure: ChildFailure) -> str:
+    def explain(self, failure: ChildFailure, diary: str) -> str:
         if failure.hung:
-            return f"timed out after {self.spec.get('seconds', 60):g} s before an iteration was complete"
-        return (
-            f"the program was {failure.reason}"
-            if failure.reason.startswith("killed")
-            else (f"the program {failure.reason}")
-        )
+            limit = f"timed out after {self.spec.get('seconds', 60):g} s before an iteration was complete"
+            return limit + compiling(diary)
+        killed = failure.reason.startswith("killed")
+        return f"the program {'was ' if killed else ''}{failure.reason}"
 
     def nothing_to_measure(self, structure: Structure) -> str:
         if structure.error is not None:

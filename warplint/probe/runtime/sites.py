@@ -57,6 +57,21 @@ class Sites:
             frame = frame.f_back  # type: ignore[assignment]
         return tuple(frames)
 
+    def describe(self, error: BaseException) -> str:
+        """An exception in one line, with the user's line it came from."""
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+        if len(lines) > 1:
+            text = text.rstrip(":") + " …"
+        place = ""
+        traceback = error.__traceback__
+        while traceback is not None:
+            name = self.name(traceback.tb_frame.f_code.co_filename)
+            if name is not None and not os.path.isabs(name):
+                place = f" ({name}:{traceback.tb_lineno})"
+            traceback = traceback.tb_next
+        return text + place
+
     def path(self, name: str) -> str:
         """The file that a reported name stands for."""
         return name if os.path.isabs(name) else self.root + name
