@@ -88,6 +88,8 @@ class ScopeGraph:
         """Derivative edges that exist, given ``requires_grad`` and what was recorded."""
         self.ideal: Any = nx.DiGraph()
         """The edges there would be if every array had a gradient."""
+        self.wished: Any = nx.DiGraph()
+        """The edges there would be if, besides, everything was recorded and had backward code."""
         self.buffers: dict[int, Buffer] = {}
         self._current: dict[int, int] = {}
         self._before: list[dict[str, Version]] = []
@@ -108,6 +110,7 @@ class ScopeGraph:
         version = Version(buffer.number, number)
         if version not in self.real:
             self.real.add_node(version)
+            self.wished.add_node(version)
             self.ideal.add_node(version)
             self.graph.add_node(version, kind="version", label=f"{buffer.name or buffer.origin} v{number}")
         return version
@@ -168,6 +171,7 @@ class ScopeGraph:
     ) -> None:
         if not (one.differentiable and two.differentiable):
             return
+        self.wished.add_edge(source, target)
         if not kept and not event.effect.backward:
             return
         if kept or event.recorded or event.kind == "copy":
@@ -223,6 +227,52 @@ class ScopeGraph:
     @cached_property
     def _ideal_useful(self) -> set[Version]:
         return _reach(self.ideal.reverse(copy=False), self.objectives)
+
+    @cached_property
+    def _written(self) -> set[Version]:
+        return {v for versions in self._after for v in versions.values()}
+
+    @cached_property
+    def wished_useful(self) -> set[Version]:
+        """Versions from which the objective would be reached if nothing cut the way."""
+        return _reach(self.wished.reverse(copy=False), self.objectives)
+
+    @cached_property
+    def wished_varied(self) -> set[Version]:
+        """Versions that depend on an optimized array in any way."""
+        sources = {
+            v for v in self.wished if v not in self._written and self.buffers[v.buffer].requires_grad is True
+        }
+        return _reach(self.wished, sources)
+
+    def passes(self, index: int) -> bool:
+        """Whether a derivative of an optimized array would go through an event to the objective."""
+        event = self.events[index]
+        for path, version in self._after[index].items():
+            if version not in self.wished_useful or not event.bindings[path].differentiable:
+                continue
+            for source in event.effect.flows.get(path, ()):
+                origin = self._before[index].get(source)
+                if origin in self.wished_varied and event.bindings[source].differentiable:
+                    return True
+        return False
+
+    def feeds_objective(self, index: int) -> bool:
+        """Whether an event writes something the objective depends on."""
+        return any(v in self.wished_useful for v in self._after[index].values())
+
+    def starts_useful(self, buffer: Buffer) -> bool:
+        """Whether the objective depends on what a buffer held when the recording began."""
+        return buffer.number in self.buffers and Version(buffer.number, 0) in self.wished_useful
+
+    def ends_varied(self, buffer: Buffer) -> bool:
+        """Whether the last contents of a buffer depend on an optimized array."""
+        return Version(buffer.number, self._current.get(buffer.number, -1)) in self.wished_varied
+
+    def becomes_varied(self, buffer: Buffer) -> bool:
+        """Whether an operation of this recording gives a buffer contents that depend on one."""
+        last = self._current.get(buffer.number, 0)
+        return any(Version(buffer.number, n) in self.wished_varied for n in range(1, last + 1))
 
     def _active_input(self, index: int, path: str) -> bool:
         binding = self.events[index].bindings.get(path)

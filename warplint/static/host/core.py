@@ -16,6 +16,7 @@ from warplint.static.host.life import Life
 from warplint.static.host.values import (
     UNKNOWN,
     Buffer,
+    Carried,
     Class,
     Deferred,
     Dict,
@@ -42,6 +43,7 @@ MAX_STEPS = 250_000
 """Evaluated nodes an entry may cost before the interpretation stops where it is."""
 MAX_DEPTH = 48
 _MAX_WAITING = 7
+_MAX_PRELUDE = 40
 _MAX_CHANGES = 2000
 
 
@@ -155,6 +157,10 @@ class Core:
         self.waiting: list[Recording] = []
         """Recordings whose block has been left and whose backward pass has not run."""
         self.recordings: list[Recording] = []
+        self.prelude: list[Event] = []
+        """What ran while no tape was recording, since the last tape was entered."""
+        self.no_backward: dict[Any, Site] = {}
+        """Statements that turn backward code off, by module name; by None for all that follow."""
         self.seeds: dict[int, Buffer] = {}
         self.life = Life()
         self.called: set[Any] = set()
@@ -383,6 +389,7 @@ class Core:
         node: Any,
         arguments: Mapping[str, Any] | None = None,
         recorded: bool = True,
+        host: Mapping[str, Carried] | None = None,
     ) -> None:
         """Append an event to the recordings that are open, and to those that wait for backward."""
         recording = [r for r in self.active if not r.backwards] if kind != "view" else []
@@ -391,6 +398,9 @@ class Core:
         lists = [(r.events, False) for r in recording]
         if effect.writes:
             lists += [(r.changes, True) for r in changed]
+        if not self.active and effect.writes and (kind in ("launch", "copy") or host):
+            self.prelude = self.prelude[-_MAX_PRELUDE:]
+            lists.append((self.prelude, False))
         if not lists:
             return
         site = self.site(node)
@@ -412,6 +422,7 @@ class Core:
                     recorded,
                     beside=is_beside,
                     other_tape=is_beside and bool(recording),
+                    host=host or {},
                 )
             )
 

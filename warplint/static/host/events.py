@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from warplint.static.host.values import Buffer, Tape, View, base_of
+from warplint.static.host.values import Buffer, Carried, Tape, View, base_of
 from warplint.static.kernels.summary import (
     Access,
     AccessKind,
@@ -93,6 +93,8 @@ class Event:
     """Not an operation of this tape: it came after the block, or went through host memory."""
     other_tape: bool = False
     """Such an operation, while another tape was recording."""
+    host: Mapping[str, Carried] = field(default_factory=dict)
+    """Arguments that the host made of an array's values."""
 
     @property
     def label(self) -> str:
@@ -123,6 +125,8 @@ class Recording:
     call_path: tuple[Site, ...] = ()
     changes: list[Event] = field(default_factory=list)
     """Writes beside the tape before its backward pass: after the block, or through host memory."""
+    prelude: list[Event] = field(default_factory=list)
+    """What ran before, while no tape was recording."""
     closed: bool = False
     """The tape was reset: nothing of this is left for a backward pass."""
 

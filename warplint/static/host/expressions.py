@@ -14,7 +14,9 @@ from warplint.static.host.values import (
     ArrayType,
     Bound,
     Buffer,
+    Carried,
     Class,
+    Command,
     Dict,
     External,
     Function,
@@ -31,6 +33,7 @@ from warplint.static.host.values import (
     Unknown,
     View,
     base_of,
+    carried,
 )
 
 __all__ = ["Expressions"]
@@ -135,7 +138,7 @@ class Expressions(Core):
             return owner
         if isinstance(owner, HostGradient) and name in ("copy", "astype", "tolist"):
             self.lived("read", node, buffer=owner.base, copied=True)
-        if isinstance(owner, (List, Dict, Tape, str, Pointer)):
+        if isinstance(owner, (List, Dict, Tape, str, Pointer, Carried, Command)):
             return Bound(owner, name)
         if isinstance(owner, Function):
             return owner.attributes.get(name, owner.name if name == "__name__" else UNKNOWN)
@@ -182,6 +185,7 @@ class Expressions(Core):
         base = base_of(array)
         assert base is not None
         if name == "grad":
+            base.consumed = True
             return Adjoint(base) if base.requires_grad is not False else None
         if name in ("ptr", "__array_interface__", "__cuda_array_interface__"):
             return Pointer(base)
@@ -294,7 +298,9 @@ class Expressions(Core):
         if isinstance(owner, (Buffer, View)):
             return self.array_view(owner, index)
         if isinstance(owner, Pointer):  # a part of host memory is a view of it, one element a number
-            return owner if isinstance(index, slice) or index is Unknown else UNKNOWN
+            return owner if isinstance(index, slice) or index is Unknown else carried(owner)
+        if isinstance(owner, Carried):
+            return owner
         if isinstance(owner, str) and isinstance(index, (int, slice)):
             try:
                 return owner[index]
@@ -366,6 +372,9 @@ class Expressions(Core):
                 items = list(sequence.items if isinstance(sequence, List) else sequence)
                 items = (items * max(0, min(times, _MAX_ITEMS)))[:_MAX_ITEMS]
                 return List(items) if isinstance(sequence, List) else tuple(items)
+        made_of = carried(left, right)
+        if made_of is not UNKNOWN:
+            return made_of
         if base_of(left) is not None or base_of(right) is not None:
             return self.array_operator(name, left, right, node)
         return UNKNOWN
@@ -383,7 +392,7 @@ class Expressions(Core):
                 return -value
             if isinstance(node.operator, cst.Plus):
                 return value
-        return UNKNOWN
+        return carried(value)
 
     def _boolean(self, node: cst.BooleanOperation) -> Any:
         left = self.evaluate(node.left)

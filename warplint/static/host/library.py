@@ -5,24 +5,28 @@ Torch, numpy, rendering and everything else that is not named here returns an un
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
 
 from warplint.static.host import events
 from warplint.static.host.calls import Calls
-from warplint.static.host.core import Frame
+from warplint.static.host.core import Frame, dotted
 from warplint.static.host.events import Backward, Binding
 from warplint.static.host.values import (
     UNKNOWN,
     Adjoint,
     ArrayType,
     Buffer,
+    Carried,
     Class,
+    Command,
     Dict,
     External,
     Function,
     HostGradient,
+    Instance,
     List,
     Mark,
     Placeholder,
@@ -30,6 +34,7 @@ from warplint.static.host.values import (
     Tape,
     View,
     base_of,
+    carried,
 )
 from warplint.static.kernels.analysis import analyze_kernel
 from warplint.static.kernels.summary import KernelSummary, Site
@@ -64,8 +69,20 @@ class Interpreter(Calls):
     def summary(self, function: Function) -> KernelSummary:
         key = (id(function.node), id(function.scope))
         if key not in self.summaries:
-            self.summaries[key] = analyze_kernel(function, self)
+            found = analyze_kernel(function, self)
+            switch = self._backward_switch(function)
+            if switch is not None:
+                found = replace(found, backward=False, switch=switch)
+            self.summaries[key] = found
         return self.summaries[key]
+
+    def _backward_switch(self, function: Function) -> Site | None:
+        """The statement that turns a kernel's backward code off, if its own decorator is silent."""
+        if function.kind != "kernel" or "enable_backward" in function.options:
+            return None
+        module = function.options.get("module")
+        name = module if isinstance(module, str) else function.module.name
+        return self.no_backward.get(name) or function.module.no_backward
 
     def array_type(self, dtype: Any, ndim: int | None) -> ArrayType:
         if isinstance(dtype, Class) and dtype.is_struct:
@@ -82,7 +99,7 @@ class Interpreter(Calls):
             target = args[0] if name == "copyto" and args else kwargs.get("out")
             if isinstance(target, Pointer):
                 self.written_through(target, node)
-            return UNKNOWN
+            return carried(*args, *kwargs.values())
         if name in _FRESH or name in _LIKE or name == "clone":
             return self._allocate(name, args, kwargs, node)
         if name in ("launch", "launch_tiled"):
@@ -97,7 +114,7 @@ class Interpreter(Calls):
                 return self._array(args, kwargs, node)
             ndim = int(name[5]) if name[5].isdigit() else None
             return self.array_type(kwargs.get("dtype", UNKNOWN), ndim)
-        return UNKNOWN
+        return carried(*args)
 
     def _allocate(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
         """``zeros`` and its family, the ``*_like`` family and ``clone``."""
@@ -166,6 +183,8 @@ class Interpreter(Calls):
             shared = Pointer(base_of(data))  # type: ignore[arg-type]
         if shared is not None and (pointer is not None or kwargs.get("copy") is False):
             return View(shared.base, None, grad, shared.base.element)
+        source = base_of(data)
+        made_of = Carried(source, self.site(node)) if source is not None else carried(data)
         # Without a dtype the element type follows the data, which may well be integers.
         element = _element_of(data) if dtype is ... else self._element(dtype)
         shape: tuple[Any, ...] | None = None
@@ -179,6 +198,7 @@ class Interpreter(Calls):
             shape=shape,
             explicit=wanted is not ...,
             retains=kwargs.get("retain_grad") is True,
+            carried=made_of if isinstance(made_of, Carried) else None,
         )
 
     def _from_other(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
@@ -188,7 +208,14 @@ class Interpreter(Calls):
         grad: bool | None = False if name == "from_numpy" and wanted is ... else None
         if isinstance(wanted, bool):
             grad = wanted
-        return self.new_buffer(node, requires_grad=grad, element="unknown", origin=name or "from_other")
+        made_of = carried(*args[:1]) if name == "from_numpy" else UNKNOWN
+        return self.new_buffer(
+            node,
+            requires_grad=grad,
+            element="unknown",
+            origin=name or "from_other",
+            carried=made_of if isinstance(made_of, Carried) else None,
+        )
 
     def _tape(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
         self.events += 1
@@ -199,10 +226,16 @@ class Interpreter(Calls):
     def _launch(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
         given = dict(zip(_LAUNCH, args, strict=False))
         given.update(kwargs)
-        kernel = given.get("kernel", UNKNOWN)
         if given.get("adjoint") is True:
             self._manual_adjoint(given.get("adj_inputs", ()), node)
             return None
+        if given.pop("record_cmd", False) is True:
+            return Command(given)
+        return self._carry_out(given, node)
+
+    def _carry_out(self, given: dict[str, Any], node: Any, *, tape_sees: bool = True) -> Any:
+        """A launch with its arguments by name; a prepared one reaches no tape."""
+        kernel = given.get("kernel", UNKNOWN)
         if not isinstance(kernel, Function) or kernel.kind != "kernel":
             if self.active:
                 self.skip(f"{self.frame.module.source.display}: launch of an unknown kernel")
@@ -217,7 +250,7 @@ class Interpreter(Calls):
         if not self.active:
             self._seed_by_launch(kernel, values)
             self._update_by_launch(kernel, values, node)
-            if not self.waiting:
+            if not self.waiting and not self._may_cut(values):
                 return UNKNOWN
         nodes = [
             *_argument_nodes(node, "inputs", len(inputs)),
@@ -226,13 +259,18 @@ class Interpreter(Calls):
         summary = self.summary(kernel)
         bindings: dict[str, Binding] = {}
         arguments: dict[str, Any] = {}
+        host: dict[str, Carried] = {}
         for parameter, value, source in zip(summary.parameters, values, nodes, strict=False):
-            if isinstance(value, int) and not isinstance(value, bool):
+            if parameter.kind == "scalar" and isinstance(value, (Carried, Pointer)) and not parameter.integer:
+                made_of = carried(value)
+                if isinstance(made_of, Carried):
+                    host[parameter.name] = made_of
+            elif isinstance(value, int) and not isinstance(value, bool):
                 arguments[parameter.name] = value
             elif parameter.kind != "scalar":
                 self._bind_paths(summary, parameter.name, value, source, bindings)
-        recorded = given.get("record_tape") is not False
-        self.emit("launch", summary, bindings, node, arguments, recorded)
+        recorded = tape_sees and given.get("record_tape") is not False
+        self.emit("launch", summary, bindings, node, arguments, recorded, host)
         return UNKNOWN
 
     def _manual_adjoint(self, given: Any, node: Any) -> None:
@@ -244,6 +282,15 @@ class Interpreter(Calls):
             if base is not None:
                 self.life.manual.add(base)
                 self.lived("adjoint", source if source is not None else node, buffer=base)
+
+    def _may_cut(self, values: list[Any]) -> bool:
+        """Whether a launch off the tape may stand between an optimized array and a tape."""
+        if any(isinstance(v, Adjoint) for v in values):
+            return False  # the optimizer's own
+        if any(isinstance(v, (Instance, Carried)) for v in values):
+            return True
+        bases = [base_of(v) for v in values]
+        return any(b is not None and b.requires_grad is not False for b in bases)
 
     def _bind_paths(
         self, summary: KernelSummary, name: str, value: Any, source: Any, bindings: dict[str, Binding]
@@ -324,6 +371,35 @@ class Interpreter(Calls):
         linear = name in _LINEAR_OPERATORS or (len(arrays) < 2 and name in ("Multiply", "Divide"))
         return self._elementwise(f"array {name.lower()}", arrays, None, node, linear=linear)
 
+    def _reduction(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        """Sums and scans of ``warp.utils``, which no tape sees; without ``out`` a number comes back."""
+        name = dotted(node.func).rpartition(".")[2] if isinstance(node, cst.Call) else "array_sum"
+        count = 2 if name == "array_inner" else 1
+        out = kwargs.get("out", kwargs.get("out_array", args[count] if len(args) > count else None))
+        arrays = [a for a in (self.as_array(v) for v in args[:count]) if a is not None]
+        if not arrays:
+            return UNKNOWN
+        target = self.as_array(out)
+        if target is None:
+            base = base_of(arrays[0])
+            return Carried(base, self.site(node)) if base is not None and out is None else UNKNOWN
+        effect = events.elementwise_effect(
+            f"wp.utils.{name}", self.site(node), len(arrays), linear=count == 1
+        )
+        bindings = {f"in{k}": self._binding(a, "", None) for k, a in enumerate(arrays)}
+        bindings["out"] = self._binding(target, "", None)
+        self.emit("launch", effect, bindings, node, recorded=False)
+        return out
+
+    def _module_options(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        options = args[0] if args else kwargs.get("options")
+        module = kwargs.get("module", args[1] if len(args) > 1 else None)
+        if isinstance(options, Dict) and "enable_backward" in options.items:
+            key = module if isinstance(module, str) else self.frame.module.name
+            if module is None or isinstance(module, str):
+                self.switch_backward(key, options.items["enable_backward"], node)
+        return None
+
     # -- copies and resets --------------------------------------------------------------------
 
     def _grad_of(self, array: Buffer | View) -> bool | None:
@@ -357,7 +433,7 @@ class Interpreter(Calls):
             assert base is not None
             target = View(base, None, self._grad_of(target), target.element, certain=False)
         if origin is None:
-            self._emit_reset(name, target, node)
+            self._emit_reset(name, target, node, carried(source))
             return
         recorded = self._grad_of(target) is not False and self._grad_of(origin) is not False
         self._emit_copy(name, target, origin, node, recorded=recorded)
@@ -372,13 +448,14 @@ class Interpreter(Calls):
         }
         self.emit("copy", effect, bindings, node, recorded=recorded)
 
-    def _emit_reset(self, name: str, target: Buffer | View, node: Any) -> None:
+    def _emit_reset(self, name: str, target: Buffer | View, node: Any, made_of: Any = UNKNOWN) -> None:
         effect = events.reset_effect(name, self.site(node))
         text = ""
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and name != "wp.copy":
             text = self.frame.module.source.code(node.func.value)
         binding = self._binding(target, text, None)
-        self.emit("reset", effect, {"destination": binding}, node, recorded=False)
+        host = {"destination": made_of} if isinstance(made_of, Carried) else None
+        self.emit("reset", effect, {"destination": binding}, node, recorded=False, host=host)
 
     def written_through(self, memory: Pointer, node: Any) -> None:
         """Host memory that an array shares is changed in place."""
@@ -392,7 +469,7 @@ class Interpreter(Calls):
         if name in _IN_PLACE or (name.endswith("_") and name not in _NO_CHANGE and name[0] != "_"):
             self.written_through(memory, node)
             return memory
-        return UNKNOWN
+        return carried(memory)
 
     def _to_torch(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
         base = base_of(self.as_array(args[0] if args else kwargs.get("a", UNKNOWN)))
@@ -407,6 +484,10 @@ class Interpreter(Calls):
             return self._tape_method(receiver, name, args, kwargs, node)
         if isinstance(receiver, Pointer):
             return self._memory_method(receiver, name, node)
+        if isinstance(receiver, Carried):
+            return receiver
+        if isinstance(receiver, Command):
+            return self._command_method(receiver, name, args, kwargs, node)
         if isinstance(receiver, Adjoint):
             if name in ("fill_", "assign"):
                 self.seeds[receiver.base.number] = receiver.base
@@ -427,7 +508,7 @@ class Interpreter(Calls):
         if array in self.life.manual and name in ("zero_", "fill_", "assign", "numpy"):
             self.lived("read" if name == "numpy" else "clear", node, buffer=base_of(array), copied=True)
         if name in ("zero_", "fill_"):
-            self._emit_reset(f"{name}()", array, node)
+            self._emit_reset(f"{name}()", array, node, carried(*args))
             return None
         if name == "assign":
             self._copy_arrays("assign()", array, args[0] if args else UNKNOWN, node, partial=False)
@@ -436,8 +517,20 @@ class Interpreter(Calls):
             return array
         if name == "numpy":
             base = base_of(array)
-            return Pointer(base) if base is not None else UNKNOWN
+            return Pointer(base, self.site(node)) if base is not None else UNKNOWN
+        if name == "list":
+            base = base_of(array)
+            return Carried(base, self.site(node)) if base is not None else UNKNOWN
         return UNKNOWN
+
+    def _command_method(
+        self, command: Command, name: str, args: list[Any], kwargs: dict[str, Any], node: Any
+    ) -> Any:
+        if name == "launch":
+            return self._carry_out(dict(command.given), node, tape_sees=False)
+        if name.startswith("set_param"):
+            command.given = {}  # what it is given from here on is not known
+        return None
 
     def _tape_method(self, tape: Tape, name: str, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
         if name in ("__enter__", "__exit__"):
@@ -460,6 +553,7 @@ class Interpreter(Calls):
         recording.backwards.append(Backward(self.site(node), objective, dict(self.guards)))
         self.lived("backward", node, tape=tape, recording=recording)
         self.seeds = {}
+        self.prelude = []
         return None
 
     def _objective(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[Buffer, ...] | None:
@@ -609,6 +703,10 @@ def _copy_texts(node: Any) -> tuple[Any, Any]:
 _WARP: dict[str, Any] = {
     "array": Interpreter._array,
     "Tape": Interpreter._tape,
+    "array_sum": Interpreter._reduction,
+    "array_inner": Interpreter._reduction,
+    "array_scan": Interpreter._reduction,
+    "set_module_options": Interpreter._module_options,
     "map": Interpreter._map,
     "to_torch": Interpreter._to_torch,
     "from_torch": Interpreter._from_other,

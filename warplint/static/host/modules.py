@@ -47,7 +47,7 @@ class Modules(Statements):
         if source is None:
             self.skip(f"{file.display}: {file.problem or 'cannot be parsed'}")
             return None
-        module = Module(file.path.stem, source)
+        module = Module(file.path.stem, source, no_backward=self.no_backward.get(None))
         self.modules[file.path] = module
         self.run_module(module, "__main__" if file.path == self.script.path else file.path.stem)
         for other in self.project.registrars(file, self.script):

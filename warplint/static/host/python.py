@@ -24,6 +24,7 @@ from warplint.static.host.values import (
     Tape,
     Unknown,
     View,
+    carried,
 )
 from warplint.static.kernels import builtins as table
 
@@ -206,7 +207,7 @@ class PythonLibrary(Modules):
                     return function(*args)
                 except (ValueError, ArithmeticError, TypeError):
                     return UNKNOWN
-            return UNKNOWN
+            return carried(*args)
         handler = _LIBRARY.get(callee.name)
         if handler is not None:
             return handler(self, args, kwargs, node)
@@ -226,13 +227,13 @@ class PythonLibrary(Modules):
                     return _PLAIN[name](*args)
                 except (ValueError, TypeError, ArithmeticError):
                     return UNKNOWN
-            return UNKNOWN
+            return carried(*args) if name in ("float", "abs") else UNKNOWN
         if name in ("min", "max", "sum"):
             items = self.iterate(first) if len(args) == 1 else args
             if items and all(isinstance(i, (int, float)) for i in items) and "key" not in kwargs:
                 reduce: Any = {"min": min, "max": max, "sum": sum}[name]
                 return reduce(items)
-            return UNKNOWN
+            return carried(*args)
         return UNKNOWN
 
     def _range(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:

@@ -16,6 +16,7 @@ from warplint.static.host.values import (
     Class,
     Deferred,
     Dict,
+    External,
     Function,
     Instance,
     List,
@@ -189,6 +190,22 @@ class Statements(Expressions):
                 self.put(owner.children, name, value)
         elif isinstance(owner, Function):
             self.put(owner.attributes, name, value)
+        elif isinstance(owner, External) and f"{owner.name}.{name}" == "warp.config.enable_backward":
+            self.switch_backward(None, value, target)
+
+    def switch_backward(self, module: Any, value: Any, node: Any) -> None:
+        """A statement turns backward code on or off: for one module, or (None) for those made from now on."""
+        if value is False:
+            self.no_backward[module] = self.site(node)
+        else:
+            self.no_backward.pop(module, None)
+        current = self.frame.module
+        if module is None and current is not None:
+            line = current.source.location(node).line
+            kernels = [p.first for p in current.source.pieces if any("kernel" in d for d in p.decorators)]
+            if min(kernels, default=line) >= line:
+                # A module takes the configuration over when its first kernel is defined.
+                current.no_backward = self.no_backward.get(None)
 
     def _assign_item(self, target: cst.Subscript, value: Any, source: Any) -> None:
         owner = self.evaluate(target.value)
@@ -387,6 +404,7 @@ class Statements(Expressions):
             )
             if current is None:
                 current = Recording(manager, self.site(node), call_path=self.call_path())
+                current.prelude = list(self.prelude)
                 self.recordings.append(current)
             self.lived("enter", node, tape=manager, recording=current)
             self.active = [*self.active, current]

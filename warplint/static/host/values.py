@@ -19,7 +19,9 @@ __all__ = [
     "ArrayType",
     "Bound",
     "Buffer",
+    "Carried",
     "Class",
+    "Command",
     "Deferred",
     "Dict",
     "External",
@@ -38,6 +40,7 @@ __all__ = [
     "Unknown",
     "View",
     "base_of",
+    "carried",
 ]
 
 
@@ -169,6 +172,8 @@ class Module:
     """The parsed module (``syntax.SourceModule``)."""
     scope: Scope = field(default_factory=lambda: Scope(Names()))
     done: bool = False
+    no_backward: Site | None = None
+    """What turned the backward code of its kernels off: a statement on options or configuration."""
 
 
 @dataclass(eq=False)
@@ -315,6 +320,10 @@ class Buffer:
     """Allocated with ``retain_grad=True`` (or like an array that was)."""
     depth: int = 0
     turns: tuple[int, ...] = ()
+    carried: Carried | None = None
+    """The array whose values its first contents were made of, on the host."""
+    consumed: bool = False
+    """Somebody reads its gradient: an optimizer works on it."""
 
     def __repr__(self) -> str:
         return f"<{self.name or self.origin} #{self.number}>"
@@ -353,6 +362,23 @@ class Pointer:
     """``x.ptr``, or host memory that shares a buffer's storage (``x.numpy()``)."""
 
     base: Buffer
+    read: Site | None = field(default=None, compare=False)
+    """The call that handed the values to the host."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A number or an array of the host that was made of an array's values."""
+
+    base: Buffer
+    read: Site
+
+
+@dataclass(eq=False)
+class Command:
+    """A launch that was prepared with ``record_cmd=True``."""
+
+    given: dict[str, Any]
 
 
 @dataclass(eq=False)
@@ -387,3 +413,17 @@ class Placeholder:
     buffer: Buffer | None = None
     christened: bool = False
     """It has the name the user first gave it."""
+
+
+def carried(*values: Any) -> Any:
+    """What a host computation with these operands is made of: an array's values, or unknown."""
+    for value in values:
+        if isinstance(value, Carried):
+            return value
+        if isinstance(value, Pointer) and value.read is not None:
+            return Carried(value.base, value.read)
+        if isinstance(value, (List, tuple)):
+            found = carried(*(value.items if isinstance(value, List) else value))
+            if found is not UNKNOWN:
+                return found
+    return UNKNOWN

@@ -184,7 +184,9 @@ class KernelSummary:
     opaque: bool = False
     """Parts of the body could not be understood (native code, unknown calls on arrays)."""
     backward: bool = True
-    """False if the kernel was declared with ``enable_backward=False``."""
+    """False if its backward code is turned off (``enable_backward=False``)."""
+    switch: Site | None = None
+    """The statement that does so, if it is not the kernel's own decorator."""
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
