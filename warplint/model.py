@@ -78,6 +78,8 @@ class Counterfactual(str, enum.Enum):
     """Put an operation that no tape recorded on the tapes that use what it wrote."""
     HOLD_READ = "host-read"
     """Hold what the host read of an array constant in the finite difference."""
+    REPLACE_ADJOINT = "adjoint"
+    """Put the measured derivative of a launch in the place of its adjoint."""
 
     def __str__(self) -> str:
         return self.value

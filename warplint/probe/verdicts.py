@@ -260,6 +260,7 @@ class _Judge:
             )
             evidence = self.evidence(rows, removal=removal)
             matching = [f for f in self.findings if causes.matches(f, cause, self.paths)]
+            matching = causes.choose(matching, cause)
             replay = self.replay(rows, attribution)
             if matching:
                 finding = matching[0]
@@ -533,8 +534,8 @@ def _is_wrong(rows: list[dict[str, Any]]) -> bool:
     differing = [
         c for r in rows if r["outcome"] == "differs" for c in r["checks"] if c["outcome"] == "differs"
     ]
-    if len(differing) >= 2:
-        return True
+    if len(differing) >= 2 or any(not math.isfinite(c["ad"]) for c in differing):
+        return True  # NaN beside a finite difference leaves nothing to reproduce
     # A scalar parameter has no second direction; its later iterations were measured where there are any.
     return bool(differing) and all(math.prod(r["shape"]) * _width(r) == 1 for r in rows)
 

@@ -22,6 +22,7 @@ from warplint.static.host.values import Buffer
 from warplint.static.kernels.summary import (
     Access,
     AccessKind,
+    Fault,
     IndexClass,
     InPlaceMultiply,
     InPlaceUpdate,
@@ -517,6 +518,20 @@ class ScopeGraph:
                     self._active_output(index, need.output)
                     and any(self._active_input(index, g) for g in need.given)
                     for need in item.needs
+                ):
+                    found.append((event, item))
+        return found
+
+    @cached_property
+    def faults(self) -> list[tuple[Event, Fault]]:
+        """What makes the own adjoint of a recorded kernel wrong, where a derivative passes through."""
+        found: list[tuple[Event, Fault]] = []
+        for index, event in enumerate(self.events):
+            if not event.recorded or not event.effect.backward:
+                continue
+            for item in event.effect.faults:
+                if self._active_output(index, item.output) and any(
+                    self._active_input(index, path) for path in item.given
                 ):
                     found.append((event, item))
         return found

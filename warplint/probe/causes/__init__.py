@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warplint.model import Counterfactual, Finding
+from warplint.probe.causes.adjoints import Adjoints
 from warplint.probe.causes.backward_disabled import BackwardDisabled
 from warplint.probe.causes.base import Named, Naming
 from warplint.probe.causes.host_read import HostRead
@@ -21,11 +22,12 @@ from warplint.probe.causes.retained_gradients import RetainedGradients
 from warplint.probe.causes.stale_reads import StaleReads
 from warplint.probe.facts import Paths
 
-__all__ = ["Named", "describe", "happened", "matches", "meant", "place"]
+__all__ = ["Named", "choose", "describe", "happened", "matches", "meant", "place"]
 
 _NAMINGS: dict[str, Naming] = {
     naming.kind.value: naming
     for naming in (
+        Adjoints(),
         BackwardDisabled(),
         MissingGradient(),
         NotRecorded(),
@@ -47,6 +49,11 @@ def describe(cause: dict[str, Any], paths: Paths) -> Named:
 def matches(finding: Finding, cause: dict[str, Any], paths: Paths) -> bool:
     """Whether a static finding predicted this very cause."""
     return _NAMINGS[cause["kind_of_cause"]].matches(finding, cause, paths)
+
+
+def choose(matching: list[Finding], cause: dict[str, Any]) -> list[Finding]:
+    """Which of the findings that predicted a confirmed cause are confirmed with it."""
+    return _NAMINGS[cause["kind_of_cause"]].choose(matching, cause)
 
 
 def happened(finding: Finding, cause: dict[str, Any]) -> bool:

@@ -43,6 +43,10 @@ class Naming:
             return any(site.covers(file, line) for site in request.sites for file, line in frames)
         return request.kernel is not None
 
+    def choose(self, matching: list[Finding], cause: dict[str, Any]) -> list[Finding]:
+        """Which of the findings that predicted a confirmed cause are confirmed with it."""
+        return matching
+
     def happened(self, finding: Finding, cause: dict[str, Any]) -> bool:
         """Whether the hazard a finding predicted was really met in a run whose gradient is right."""
         return True

@@ -258,7 +258,7 @@ def _hook_launch(stream: Stream) -> None:
         event.arrays = arrays.arguments(given["kernel"], given["inputs"], given["outputs"])
         event.recorded = tape is not None and bool(given["record_tape"]) and not adjoint
         event.details = {
-            "kernel": given["kernel"].key,
+            "kernel": getattr(given["kernel"].func, "__name__", given["kernel"].key),
             "object": given["kernel"],
             "kernel_file": stream.sites.name(given["kernel"].adj.filename) or given["kernel"].adj.filename,
             "kernel_line": given["kernel"].adj.fun_lineno,

@@ -278,7 +278,9 @@ class Calls(PythonLibrary):
             elif last in ("func_grad", "func_replay", "overload"):
                 target = arguments[0] if arguments else None
                 if last == "func_grad" and isinstance(target, Function):
-                    target.attributes["custom_gradient"] = True
+                    target.attributes["custom_gradient"] = value
+                if last == "func_replay" and isinstance(target, Function):
+                    target.attributes["replay"] = value
                 value.kind = "func"
             elif last == "integrand":
                 value.kind = "func"

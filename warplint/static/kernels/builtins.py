@@ -27,6 +27,27 @@ LINEAR = _words(
 )
 """The adjoint passes derivatives on without looking at the operands."""
 
+
+def _shapes() -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for kind in ("", "f", "d", "h"):
+        for n in (2, 3, 4):
+            found[f"vec{n}{kind}"] = (n,)
+            found[f"mat{n}{n}{kind}"] = (n, n)
+        found[f"quat{kind}"] = (4,)
+        found[f"spatial_vector{kind}"] = (6,)
+        found[f"spatial_matrix{kind}"] = (6, 6)
+    found["quaternion"] = (4,)
+    return found
+
+
+SHAPES = _shapes()
+"""How many components the constructors of vectors, matrices and quaternions take."""
+
+SINGULAR = {"sqrt": True, "cbrt": True, "log": True, "log2": True, "log10": True, "exp": False}
+"""Functions that are infinite, or have an infinite derivative, somewhere; whether that is a matter
+of the derivative alone (or of a point that the forward pass avoids), or of overflow."""
+
 PRODUCT = _words(
     """
     mul dot tensordot ddot cross outer cw_mul tile_matmul spatial_dot spatial_cross

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from warplint.static.kernels.summary import Access, Dimension, Monomial
+from warplint.static.kernels.summary import Access, Dimension, FaultKind, Monomial, Site
 
 EMPTY: frozenset[Any] = frozenset()
 Polynomial = Mapping[Monomial, int]
+Key = tuple[Any, ...]
+"""Which component: integers, names (``p`` of a transform) or polynomials."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,41 @@ class Pending:
 
     read: Access
     given: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Taint:
+    """A fault whose output is not known yet, like a pending need."""
+
+    kind: FaultKind
+    name: str
+    site: Site
+    origin: Site
+    given: frozenset[str]
+    number: int = field(default=0, compare=False)
+    """Its place in the order of the body."""
+
+
+@dataclass(frozen=True)
+class Risk:
+    """An operation that is not finite (or has no finite derivative) for some operands."""
+
+    operation: str
+    site: Site
+    reads: frozenset[Access]
+    """The reads its operand depends on: a test of one of them may be what guards it."""
+    given: frozenset[str]
+    alone: bool
+    """Whether only the derivative is infinite, so that nothing shows in the forward pass."""
+    number: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Components of a vector, matrix or quaternion that are known one by one."""
+
+    known: tuple[tuple[Key, Value], ...]
+    rest: Value
 
 
 @dataclass(frozen=True)
@@ -37,6 +74,11 @@ class Value:
     kept: frozenset[Access] = EMPTY
     """Reads that give the same result again once this value is stored in their place: the read
     itself, and ``min(a[i], c)``, which stays what it is."""
+    taints: frozenset[Taint] = EMPTY
+    risks: frozenset[Risk] = EMPTY
+    parts: Parts | None = None
+    sign: str = ""
+    """``positive`` (away from zero), ``nonnegative``, ``nonpositive`` or unknown."""
 
     @property
     def active_paths(self) -> frozenset[str]:
@@ -134,44 +176,56 @@ def given(needs: frozenset[Access], paths: frozenset[str]) -> frozenset[Pending]
     return frozenset(Pending(r, paths) for r in needs) if paths else EMPTY
 
 
+def _union(values: tuple[Value, ...]) -> Value:
+    """All that several operands bring along, without anything their combination adds."""
+    return Value(
+        depends=EMPTY.union(*(v.depends for v in values)),
+        active=EMPTY.union(*(v.active for v in values)),
+        needs=EMPTY.union(*(v.needs for v in values)),
+        taints=EMPTY.union(*(v.taints for v in values)),
+        risks=EMPTY.union(*(v.risks for v in values)),
+    )
+
+
 def linear(*values: Value) -> Value:
     """A result whose adjoint passes on to every operand without using values."""
     if len(values) == 1:
-        return replace(values[0], index=None, kept=EMPTY)
-    return Value(
-        depends=frozenset().union(*(v.depends for v in values)),
-        active=frozenset().union(*(v.active for v in values)),
-        needs=frozenset().union(*(v.needs for v in values)),
-    )
+        return replace(values[0], index=None, kept=EMPTY, parts=None, sign="")
+    return _union(values)
 
 
 def nonlinear(*values: Value) -> Value:
     """A result whose adjoint uses the value of every operand if any of them is active."""
-    base = linear(*values)
-    return Value(base.depends, base.active, base.needs | given(base.depends, base.active_paths))
+    base = _union(values)
+    return replace(base, needs=base.needs | given(base.depends, base.active_paths))
 
 
 def inactive(*values: Value) -> Value:
     """A result without derivative: comparisons, integers, rounding."""
-    return Value(depends=frozenset().union(*(v.depends for v in values)))
+    return Value(depends=EMPTY.union(*(v.depends for v in values)))
 
 
 def product(left: Value, right: Value) -> Value:
     """``left * right``: each side's adjoint uses the other side's value."""
-    needs = left.needs | right.needs
-    needs |= given(right.depends, left.active_paths) | given(left.depends, right.active_paths)
+    base = _union((left, right))
+    needs = base.needs | given(right.depends, left.active_paths) | given(left.depends, right.active_paths)
     factors = {(a, f | right.active_paths) for a, f in left.factors}
     factors |= {(a, f | left.active_paths) for a, f in right.factors}
-    return Value(left.depends | right.depends, left.active | right.active, needs, factors=frozenset(factors))
+    return replace(base, needs=needs, factors=frozenset(factors))
 
 
 def quotient(left: Value, right: Value) -> Value:
     """``left / right``: the divisor's value is always used, the dividend's if the divisor is active."""
-    needs = left.needs | right.needs
-    needs |= given(right.depends, left.active_paths | right.active_paths)
-    needs |= given(left.depends, right.active_paths)
+    base = _union((left, right))
+    needs = base.needs | given(right.depends, base.active_paths) | given(left.depends, right.active_paths)
     factors = frozenset((a, f | right.active_paths) for a, f in left.factors)
-    return Value(left.depends | right.depends, left.active | right.active, needs, factors=factors)
+    return replace(base, needs=needs, factors=factors)
+
+
+def share(some: frozenset[Access], others: frozenset[Access]) -> bool:
+    """Whether two sets of reads have an element of an array in common, wherever it is read."""
+    places = {(a.path, a.dims) for a in others}
+    return any((a.path, a.dims) in places for a in some)
 
 
 def under(value: Value, condition: frozenset[Access]) -> Value:
@@ -189,12 +243,29 @@ def join(left: Value, right: Value, condition: frozenset[Access]) -> Value:
     """Either of two values."""
     if left == right:
         return left
-    merged = Value(
-        left.depends | right.depends,
-        left.active | right.active,
-        left.needs | right.needs,
-        left.index if left.index == right.index else None,
-        left.factors | right.factors,
-        left.kept & right.kept,
+    merged = replace(
+        _union((left, right)),
+        index=left.index if left.index == right.index else None,
+        factors=left.factors | right.factors,
+        kept=left.kept & right.kept,
+        parts=_joined_parts(left, right, condition),
+        sign=_weaker_sign(left.sign, right.sign),
     )
     return under(merged, condition)
+
+
+def _joined_parts(left: Value, right: Value, condition: frozenset[Access]) -> Parts | None:
+    if left.parts is None or right.parts is None:
+        return None
+    one, two = dict(left.parts.known), dict(right.parts.known)
+    known = tuple(
+        (key, join(one.get(key, left.parts.rest), two.get(key, right.parts.rest), condition))
+        for key in dict.fromkeys((*one, *two))
+    )
+    return Parts(known, join(left.parts.rest, right.parts.rest, condition))
+
+
+def _weaker_sign(left: str, right: str) -> str:
+    if left == right:
+        return left
+    return "nonnegative" if {left, right} == {"positive", "nonnegative"} else ""

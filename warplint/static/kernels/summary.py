@@ -123,6 +123,60 @@ class Access:
         return max((d.kind for d in self.dims), key=order.index, default=IndexClass.UNKNOWN)
 
 
+class FaultKind(str, enum.Enum):
+    """What makes the adjoint of a kernel wrong whatever the host does."""
+
+    COMPONENT = "component"
+    """A component that carries a derivative is assigned again: its adjoint is not cleared."""
+    STRUCT_COMPONENT = "struct component"
+    """A component of a local struct's field is assigned: no adjoint passes through that at all."""
+    UPDATE = "update"
+    """A component of an array element is computed from itself, in place."""
+    LOOP = "loop"
+    """The adjoint uses the value of a variable that a loop carries, which is not computed again."""
+    BREAK = "break"
+    """A loop is left early; its adjoint runs all iterations."""
+    WHERE = "where"
+    """An operand of ``where`` may be infinite where it is not selected."""
+    SINGULAR = "singular"
+    """The derivative is infinite at a point that the operand may reach."""
+    ADJOINT_ASSIGNS = "adjoint assigns"
+    """A custom adjoint overwrites what other uses of its argument have contributed."""
+    ADJOINT_MISSES = "adjoint misses"
+    """A custom adjoint never contributes to an argument."""
+    ADJOINT_IGNORES = "adjoint ignores"
+    """A custom adjoint contributes something that does not depend on the incoming adjoint."""
+    CLAIMED = "claimed"
+    """An index claimed from an atomic counter: claimed again, it is another one."""
+    RACE = "race"
+    """Many threads store different values into one element."""
+
+
+@dataclass(frozen=True)
+class Marker(Access):
+    """Stands among the reads for a local value that the adjoint kernel does not have."""
+
+    fault: FaultKind = FaultKind.LOOP
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A statement because of which the kernel's own adjoint is (or may be) wrong.
+
+    It matters only if one of the paths ``given`` carries a derivative and ``output`` does too.
+    """
+
+    kind: FaultKind
+    name: str
+    """The variable, function or operation."""
+    site: Site
+    """The statement to comment."""
+    origin: Site
+    """Where it comes from: the loop, the first assignment, the singular operation."""
+    given: frozenset[str]
+    output: str
+
+
 @dataclass(frozen=True)
 class Need:
     """The adjoint of the kernel uses the *value* of a read.
@@ -181,6 +235,8 @@ class KernelSummary:
     multiplies: tuple[InPlaceMultiply, ...] = ()
     updates: tuple[InPlaceUpdate, ...] = ()
     """In-place updates that the adjoint sees, in the order of the body."""
+    faults: tuple[Fault, ...] = ()
+    """What makes the kernel's own adjoint wrong, in the order of the body."""
     opaque: bool = False
     """Parts of the body could not be understood (native code, unknown calls on arrays)."""
     backward: bool = True

@@ -6,6 +6,7 @@ the same name in ``warplint/probe/causes`` that names the rule it breaks.
 
 from __future__ import annotations
 
+from .adjoints import Adjoints
 from .backward_disabled import BackwardDisabled
 from .base import CounterfactualRun, Kind
 from .host_read import HostRead
@@ -29,5 +30,6 @@ KINDS: tuple[type[Kind], ...] = (
     KeptGradients,
     RetainedGradients,
     Overwrites,
+    Adjoints,
 )
 """Likeliest first: the order in which the search tries them."""

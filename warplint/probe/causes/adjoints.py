@@ -1,0 +1,84 @@
+"""WL110, WL302 to WL306, WL401 to WL403: the adjoint of a kernel is wrong by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warplint.model import Counterfactual, Finding, Location, Related
+from warplint.probe.causes.base import Named, Naming, location
+from warplint.probe.facts import Paths
+
+_NOT_FINITE = ("WL304", "WL305")
+_LIKELIEST = ("WL403", "WL401", "WL402", "WL303", "WL302", "WL110", "WL304", "WL305")
+"""Which of several findings in one kernel is taken for the cause where no repair tells."""
+_MENDED_BY = {"components": ("WL302",), "custom-adjoint": ("WL401", "WL402"), "unrolled": ("WL303",)}
+
+
+class Adjoints(Naming):
+    kind = Counterfactual.REPLACE_ADJOINT
+
+    def matches(self, finding: Finding, cause: dict[str, Any], paths: Paths) -> bool:
+        """A finding in this kernel whose kind of fault fits what the run saw of it."""
+        if not super().matches(finding, cause, paths):
+            return False
+        if (finding.rule in _NOT_FINITE) == cause["finite"]:
+            return False
+        mended = [rule for repair in cause["repairs"] for rule in _MENDED_BY[repair["what"]]]
+        return finding.rule in mended if mended else True
+
+    def choose(self, matching: list[Finding], cause: dict[str, Any]) -> list[Finding]:
+        """The run tells a kernel from another, not two statements of one: one finding is confirmed."""
+        return sorted(matching, key=lambda f: (_LIKELIEST.index(f.rule), f.sort_key))[:1]
+
+    def describe(self, cause: dict[str, Any], paths: Paths) -> Named:
+        kernel = cause["kernel"]
+        launched = location(cause["stack"], paths)
+        definition = Location(paths.display(str(cause["kernel_file"])), int(cause["kernel_line"]))
+        related = (Related(launched, f"`{kernel}` is launched here"),)
+        removal = f"the adjoint of `{kernel}` replaced by its measured derivative"
+        for repair in cause["repairs"]:
+            if repair["what"] == "components":
+                return Named(
+                    "WL302",
+                    f"`{kernel}` assigns components that already carry a derivative: built with "
+                    "enable_vector_component_overwrites, its adjoint is right",
+                    definition,
+                    related,
+                    "build new vectors instead of assigning components, or set "
+                    "`wp.config.enable_vector_component_overwrites = True`",
+                    removal,
+                )
+            if repair["what"] == "custom-adjoint":
+                file, line = repair["place"]
+                return Named(
+                    "WL402",
+                    f"the custom adjoint of `{repair['name']}` is not the derivative of the function: "
+                    f"without it, the adjoint of `{kernel}` is right",
+                    Location(paths.display(str(file)), int(line)),
+                    related,
+                    "differentiate the function again, and accumulate into every argument",
+                    removal,
+                )
+            if repair["what"] == "unrolled":
+                return Named(
+                    "WL303",
+                    f"the adjoint of `{kernel}` needs values that its loops compute: with the loops "
+                    "unrolled, it is right",
+                    definition,
+                    related,
+                    "move the loop into a @wp.func that returns plain sums, or give it a constant bound of "
+                    "at most 16",
+                    removal,
+                )
+        wrong = "is not the derivative of what it computes"
+        if not cause["finite"]:
+            wrong = "makes a finite adjoint infinite or NaN"
+        return Named(
+            "WL901",
+            f"the adjoint of `{kernel}` {wrong}",
+            definition,
+            related,
+            "look in the kernel for custom adjoints, loops that carry values, components assigned twice, and "
+            "roots or divisions at zero",
+            removal,
+        )

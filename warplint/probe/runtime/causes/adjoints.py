@@ -1,0 +1,319 @@
+"""Kernels whose own adjoint is not the derivative of what they compute.
+
+The *defect* of a launch along a direction is what its adjoint makes of the tangents of its arrays,
+less what the incoming adjoint makes of the tangents it leaves: zero for a right adjoint. The
+defects of all launches add up to the whole difference between autodiff and the derivative, so a
+kernel is replaced by its measured derivative by taking its defects away.
+
+What an overwrite causes is no fault of the kernel: a launch whose arrays changed since is looked at
+with their values put back, too, and the smaller defect counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import arrays, judge
+from ..hooks import Event
+from ..repairs import Repairs
+from ..tangents import Launched, Tangents, has_gradient
+from .base import CounterfactualRun, Kind
+
+SHARE = 0.02
+"""Part of the difference that the defects of a kernel must make up to be a cause."""
+FIRST_STEP = 1.0e-3
+"""Step, relative to the parameter's scale, where the comparison itself has none."""
+COLUMNS = 512
+"""Elements whose adjoint is not finite that are computed one by one, in one launch."""
+
+
+class Adjoints(Kind):
+    """Measures what the adjoint of each launch is off by, and takes that away from the result."""
+
+    NAME = "adjoint"
+    LATE = True
+
+    def __init__(self, run: CounterfactualRun) -> None:
+        super().__init__(run)
+        self.tangents: Tangents | None = None
+        self.pending: Launched | None = None
+        self.records: dict[tuple[int, int], Launched] = {}
+        self.backward: Any = None
+        self.cursor = 0
+        self.kernels: dict[tuple, dict[str, Any]] = {}
+        self.repairs = Repairs(self.stream)
+        checks = dict(run.measured.checks)
+        self.gaps = {n: abs(c.ad - c.fd) for n, c in checks.items() if c.outcome == judge.DIFFERS}
+
+    def start(self) -> None:
+        measured = self.run.measured
+        directions = {
+            name: (measured.vectors[name], check.step or FIRST_STEP * measured.scale)
+            for name, check in measured.checks
+            if check.outcome in (judge.DIFFERS, judge.AGREES)
+        }
+        self.tangents = Tangents(self.stream, directions)
+        parameter = self.stream.births.live.get(measured.episode.serial)
+        if parameter is not None:
+            self.tangents.seed(parameter)
+
+    # -- forward -------------------------------------------------------------------------
+
+    def before(self, event: Event) -> None:
+        if self.tangents is None:
+            return
+        if event.kind == "launch":
+            self.pending = self.tangents.launch(event)
+            self.position = len(event.tape.launches) if event.tape is not None else 0
+        elif event.kind == "backward":
+            self.backward = event.details["tape"]
+            self.cursor = len(self.backward.launches)
+
+    def after(self, event: Event) -> None:
+        if self.tangents is None:
+            return
+        if event.kind == "launch":
+            tried, self.pending = self.pending, None
+            if tried is None:
+                return
+            self.tangents.done(tried)
+            if event.recorded and len(event.tape.launches) > self.position:
+                self.records[id(event.tape), self.position] = tried
+        elif event.kind in ("copy", "assign", "zero", "fill"):
+            self.tangents.moved(event)
+        elif event.kind == "backward":
+            self.backward = None
+        elif event.kind == "tape-reset":
+            tape = id(event.details["tape"])
+            self.records = {key: value for key, value in self.records.items() if key[0] != tape}
+
+    # -- backward ------------------------------------------------------------------------
+
+    def around_adjoint(self, call: dict[str, Any], run: Callable[[], Any]) -> Any:
+        index = self.locate(call) if self.backward is not None else None
+        if index is None:
+            return run()
+        launch = self.records.get((id(self.backward), index))
+        if launch is None:
+            return run()
+        return self.measured(launch, index, call, run)
+
+    def locate(self, call: dict[str, Any]) -> int | None:
+        launches = self.backward.launches
+        for index in range(self.cursor - 1, -1, -1):
+            entry = launches[index]
+            if not callable(entry) and entry[3] is call.get("inputs") and entry[4] is call.get("outputs"):
+                self.cursor = index
+                return index
+        return None
+
+    def measured(self, launch: Launched, index: int, call: dict[str, Any], run: Callable[[], Any]) -> Any:
+        """Runs the adjoint of a launch and notes what it is off by."""
+        graded = [r for r in launch.roots if has_gradient(r)]
+        incoming = [arrays.memory(r.grad).copy() for r in graded]
+        result = run()
+        left = [arrays.memory(r.grad).copy() for r in graded]
+        defects = self.defects(launch, graded, incoming, left)
+        finite = _finite(left) or not _finite(incoming)
+        contents = self.contents(index)
+        if contents and not (finite and self.small(defects)):
+            with _Restored(launch, contents, graded, incoming, left):
+                run()
+                again = [arrays.memory(r.grad).copy() for r in graded]
+            other = self.defects(launch, graded, incoming, again)
+            finite = finite or _finite(again)
+            if finite and _size(other) < _size(defects):
+                defects = other
+        cause = self.note(launch, defects, finite)
+        if cause is not None and not self.run.removed:
+            self.try_repairs(cause, launch, call, graded, incoming, left, defects)
+        if not finite and cause is not None and self.removes(cause["key"]):
+            self.replace(launch, contents, graded, incoming, left)
+        return result
+
+    def defects(
+        self, launch: Launched, graded: list[Any], incoming: list[Any], left: list[Any]
+    ) -> dict[str, float]:
+        assert self.tangents is not None
+        places = {id(r): k for k, r in enumerate(launch.roots)}
+        found = {}
+        for name in self.tangents.directions:
+            before, after = launch.before[name], launch.graded[name]
+            total = 0.0
+            with np.errstate(all="ignore"):
+                for root, old, new in zip(graded, incoming, left):
+                    place = places[id(root)]
+                    if before[place] is not None:
+                        total += float(np.sum(new.astype(np.float64) * before[place]))
+                    if after[place] is not None:
+                        total -= float(np.sum(old.astype(np.float64) * after[place]))
+            found[name] = total
+        return found
+
+    def small(self, defects: dict[str, float]) -> bool:
+        """Whether defects are no part worth speaking of of the difference to be explained."""
+        return all(abs(defects.get(n, 0.0)) <= 1.0e-4 * gap for n, gap in self.gaps.items())
+
+    def contents(self, index: int) -> list[Any]:
+        """What the launch was given, if that is no longer there."""
+        for kind in self.run.kinds:
+            snapshots = getattr(kind, "snapshots", None)
+            if snapshots is not None:
+                record = snapshots.state(self.backward).records.get(index)
+                kept = record.contents if record is not None else []
+                changed = any(arrays.content(c.array) != c.data for _, c in kept)
+                return [c for _, c in kept] if changed else []
+        return []
+
+    def note(self, launch: Launched, defects: dict[str, float], finite: bool) -> dict[str, Any] | None:
+        details = launch.event.details
+        key = (self.NAME, details["kernel_file"], details["kernel_line"], details["kernel"])
+        found = self.kernels.get(key)
+        if found is None:
+            found = self.kernels[key] = {
+                "key": key,
+                "stack": launch.event.stack,
+                "kernel": details["kernel"],
+                "kernel_file": details["kernel_file"],
+                "kernel_line": details["kernel_line"],
+                "finite": True,
+                "defects": dict.fromkeys(defects, 0.0),
+                "count": 0,
+                "repairs": [],
+                "tried": False,
+            }
+        found["count"] += 1
+        found["finite"] = found["finite"] and finite
+        if finite:
+            for name, value in defects.items():
+                found["defects"][name] += value
+        return found
+
+    def is_cause(self, cause: dict[str, Any]) -> bool:
+        if not cause["finite"]:
+            return True
+        return any(
+            np.isfinite(gap) and abs(cause["defects"].get(name, 0.0)) > SHARE * gap
+            for name, gap in self.gaps.items()
+        )
+
+    # -- what mends it -------------------------------------------------------------------
+
+    def try_repairs(
+        self,
+        cause: dict[str, Any],
+        launch: Launched,
+        call: dict[str, Any],
+        graded: list[Any],
+        incoming: list[Any],
+        left: list[Any],
+        defects: dict[str, float],
+    ) -> None:
+        """Which change of the kernel makes the test of this launch pass."""
+        share = max((abs(defects.get(n, 0.0)) / gap for n, gap in self.gaps.items() if gap), default=0.0)
+        if cause["tried"] or not share > SHARE:
+            return
+        cause["tried"] = True
+        for repair in self.repairs.of(launch.event.details["call"]["kernel"], launch.event.details["call"]):
+            with _Restored(launch, [], graded, incoming, left):
+                if not self.repairs.run_adjoint(repair, call):
+                    continue
+                again = [arrays.memory(r.grad).copy() for r in graded]
+            mended = self.defects(launch, graded, incoming, again)
+            if _size(mended) < 0.05 * _size(defects):
+                cause["repairs"].append({"what": repair.what, "name": repair.name, "place": repair.place})
+
+    def replace(
+        self, launch: Launched, contents: list[Any], graded: list[Any], incoming: list[Any], left: list[Any]
+    ) -> None:
+        """Puts differences of the launch where its adjoint is not finite, element by element."""
+        assert self.tangents is not None
+        call = launch.event.details["call"]
+        new = [values.copy() for values in left]
+        with _Restored(launch, contents, graded, left, left):
+            saved = [(arrays.memory(r), arrays.memory(r).copy()) for r in launch.roots]
+            for root, old, values in zip(graded, incoming, new):
+                bad = np.argwhere(~np.isfinite(values) & np.isfinite(old))
+                base = arrays.memory(root)
+                scale = float(np.sqrt(np.mean(np.square(base.astype(np.float64))))) or 1.0
+                for place in map(tuple, bad[:COLUMNS]):
+                    values[place] = self.column(call, launch, saved, root, place, scale, graded, incoming)
+        for root, values in zip(graded, new):
+            arrays.memory(root.grad)[...] = values
+
+    def column(
+        self,
+        call: dict[str, Any],
+        launch: Launched,
+        saved: list[Any],
+        root: Any,
+        place: tuple,
+        scale: float,
+        graded: list[Any],
+        incoming: list[Any],
+    ) -> float:
+        """The derivative of what follows with respect to one element, by this launch alone."""
+        assert self.tangents is not None
+        step = FIRST_STEP * max(scale, abs(float(arrays.memory(root)[place])))
+        unit = np.zeros(arrays.memory(root).shape)
+        unit[place] = 1.0
+        moved = [unit if r is root else None for r in launch.roots]
+        after = self.tangents.difference(call, launch.roots, saved, moved, step)
+        total = 0.0
+        for other, old in zip(graded, incoming):
+            tangent = after[next(k for k, r in enumerate(launch.roots) if r is other)]
+            if tangent is not None:
+                total += float(np.sum(old.astype(np.float64) * tangent))
+        return total if np.isfinite(total) else 0.0
+
+    # -- the outcome ---------------------------------------------------------------------
+
+    def found(self) -> list[dict[str, Any]]:
+        return [
+            {k: v for k, v in cause.items() if k != "tried"}
+            for cause in self.kernels.values()
+            if self.is_cause(cause)
+        ]
+
+    def corrections(self) -> dict[str, float]:
+        total: dict[str, float] = {}
+        for key, cause in self.kernels.items():
+            if self.removes(key):
+                for name, value in cause["defects"].items():
+                    total[name] = total.get(name, 0.0) + value
+        return total
+
+
+class _Restored:
+    """Arrays as a launch was given them and adjoints as they came in, for the time of a block."""
+
+    def __init__(
+        self, launch: Launched, contents: list[Any], graded: list[Any], incoming: list[Any], left: list[Any]
+    ) -> None:
+        self.launch, self.contents = launch, contents
+        self.graded, self.incoming, self.left = graded, incoming, left
+
+    def __enter__(self) -> None:
+        self.saved = [(arrays.memory(r), arrays.memory(r).copy()) for r in self.launch.roots]
+        for content in self.contents:
+            arrays.put(content.array, content.data)
+        for root, values in zip(self.graded, self.incoming):
+            arrays.memory(root.grad)[...] = values
+
+    def __exit__(self, *error: Any) -> None:
+        for memory, values in self.saved:
+            memory[...] = values
+        for root, values in zip(self.graded, self.left):
+            arrays.memory(root.grad)[...] = values
+
+
+def _finite(values: list[Any]) -> bool:
+    return all(bool(np.all(np.isfinite(v))) for v in values)
+
+
+def _size(defects: dict[str, float]) -> float:
+    total = sum(abs(v) for v in defects.values())
+    return total if np.isfinite(total) else float("inf")
