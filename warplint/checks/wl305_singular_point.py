@@ -20,7 +20,7 @@ RULE = "WL305"
 
 @check(RULE, order=9)
 def singular_point(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
-    """Roots, logarithms and broken powers of something that nothing keeps above zero."""
+    """Roots and broken powers of something that nothing keeps above zero."""
     yield from fault_findings(graph, claims, RULE, (FaultKind.SINGULAR,), _describe)
 
 

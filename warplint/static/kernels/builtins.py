@@ -44,9 +44,9 @@ def _shapes() -> dict[str, tuple[int, ...]]:
 SHAPES = _shapes()
 """How many components the constructors of vectors, matrices and quaternions take."""
 
-SINGULAR = {"sqrt": True, "cbrt": True, "log": True, "log2": True, "log10": True, "exp": False}
-"""Functions that are infinite, or have an infinite derivative, somewhere; whether that is a matter
-of the derivative alone (or of a point that the forward pass avoids), or of overflow."""
+SINGULAR = {"sqrt": True, "cbrt": True, "log": False, "log2": False, "log10": False, "exp": False}
+"""Functions that are infinite, or have an infinite derivative, somewhere; whether it is the derivative
+alone, so that the forward pass shows nothing."""
 
 PRODUCT = _words(
     """
