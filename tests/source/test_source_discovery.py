@@ -73,8 +73,9 @@ def test_a_bad_file_is_a_record(tmp_path, data, problem, line):
     assert file.problem_line == line
 
 
-def test_syntax_of_files_without_warp_is_nobodys_business(tmp_path):
-    put(tmp_path, "template.py", text="x = {{ name }\n")
+@pytest.mark.parametrize("data", [b"x = {{ name }\n", b"# -*- coding: latin-1 -*-\nx = 'caf\xe9'\n"])
+def test_what_files_without_warp_say_is_nobodys_business(tmp_path, data):
+    (tmp_path / "other.py").write_bytes(data)
     (file,) = discover(["."], root=tmp_path).files
     assert file.problem is None
 

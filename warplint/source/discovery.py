@@ -97,13 +97,13 @@ class SourceFile:
     def problem(self) -> str | None:
         """Why the file cannot be checked, in words, or None.
 
-        Syntax is looked at only in files that mention Warp: nobody asked this tool to check
-        the grammar of anything else, and parsing a large tree takes seconds.
+        Text and syntax are looked at only in files that mention Warp: nobody asked this tool to
+        check anything else, and parsing a large tree takes seconds.
         """
-        if self._loaded[1] or self._decoded[1]:
-            return self._loaded[1] or self._decoded[1]
+        if self._loaded[1]:
+            return self._loaded[1]
         if b"warp" in self.data:
-            return self.facts.problem
+            return self._decoded[1] or self.facts.problem
         return None
 
     @property

@@ -15,6 +15,7 @@ from warplint.static.host.values import (
     Dict,
     External,
     Function,
+    Generator,
     Instance,
     Mark,
     Placeholder,
@@ -136,8 +137,11 @@ class Calls(PythonLibrary):
         scope = Scope({}, function.scope)
         if not self._bind_parameters(function, scope, args, kwargs, marks):
             return UNKNOWN
+        receiver = args[0] if args and function.owner is not None else None
+        if self.is_generator(function):
+            return Generator(function, scope, receiver)
         frame = Frame(scope, function.module, function)
-        frame.receiver = args[0] if args and function.owner is not None else None
+        frame.receiver = receiver
         self.frames.append(frame)
         try:
             if isinstance(function.node, cst.Lambda):
@@ -225,7 +229,7 @@ class Calls(PythonLibrary):
                     plain = default.attributes.get("default", UNKNOWN)
                     made.attributes[name] = self.call(factory, [], {}, node) if factory is not None else plain
                 else:
-                    made.attributes[name] = default if default is not None else UNKNOWN
+                    made.attributes[name] = default if cls.has(name) else UNKNOWN
             post = cls.lookup("__post_init__")
             if isinstance(post, Function):
                 self.call_function(post, [made], {}, node)

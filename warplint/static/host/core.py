@@ -21,6 +21,7 @@ from warplint.static.host.values import (
     Deferred,
     Dict,
     Function,
+    Generator,
     Instance,
     List,
     Mark,
@@ -37,7 +38,7 @@ from warplint.static.host.values import (
 from warplint.static.kernels.summary import KernelSummary, Site
 from warplint.static.syntax import SourceModule, parse
 
-__all__ = ["MAX_STEPS", "BudgetExceededError", "Core", "Frame", "Project", "Signal"]
+__all__ = ["MAX_STEPS", "BudgetExceededError", "Core", "Frame", "Project", "Signal", "StopGeneratorError"]
 
 MAX_STEPS = 250_000
 """Evaluated nodes an entry may cost before the interpretation stops where it is."""
@@ -61,6 +62,10 @@ class Signal:
         self.value = value
 
 
+class StopGeneratorError(Exception):
+    """Whoever consumes a generator wants no more of it."""
+
+
 class Project:
     """Parsed modules and kernel summaries, shared by all entries of a run."""
 
@@ -68,6 +73,8 @@ class Project:
         self.resolver = resolver
         self._parsed: dict[Path, SourceModule | None] = {}
         self._reaches: dict[Path, Reach] = {}
+        self.generators: dict[Any, bool] = {}
+        """Which functions yield, by their nodes."""
 
     def parse(self, file: SourceFile) -> SourceModule | None:
         if file.path not in self._parsed:
@@ -134,6 +141,9 @@ class Frame:
         self.module = module
         self.function = function
         self.maybe_returned: list[Any] = []
+        self.consumer: Callable[[Any], None] | None = None
+        """What gets the values that a generator yields."""
+        self.may_yield = function is not None and function.may_yield
         self.statement: Site | None = None
         self.receiver: Any = None
 
@@ -185,6 +195,9 @@ class Core:
         raise NotImplementedError
 
     def get_attribute(self, owner: Any, name: str, node: Any = None) -> Any:
+        raise NotImplementedError
+
+    def drive(self, generator: Generator, consume: Callable[[Any], None]) -> None:
         raise NotImplementedError
 
     def import_module(self, file: SourceFile) -> Module | None:
@@ -479,7 +492,7 @@ def truth(value: Any) -> bool | None:
         return bool(value.items) or (None if not value.exact else False)
     if is_known(value) or isinstance(value, tuple):
         return bool(value)
-    if isinstance(value, (Buffer, View, Tape, Instance, Function, Class, Module)):
+    if isinstance(value, (Buffer, View, Tape, Instance, Function, Class, Module, Generator)):
         return True
     return None
 

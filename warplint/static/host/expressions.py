@@ -126,7 +126,8 @@ class Expressions(Core):
             if value is None:
                 if name == "apply" and owner.derives_from("Function"):
                     return Bound(owner, name)
-                return owner.name if name == "__name__" else UNKNOWN
+                known = None if owner.has(name) else UNKNOWN
+                return owner.name if name == "__name__" else known
             return value
         if isinstance(owner, (Buffer, View)):
             return self.array_attribute(owner, name, node)
@@ -170,7 +171,7 @@ class Expressions(Core):
                     return value
                 receiver = owner.cls if value.binding == "class" else owner
                 return Bound(receiver, name, value)
-            if value is not None:
+            if value is not None or owner.cls.has(name):
                 return value
             if name == "__class__":
                 return owner.cls
@@ -279,6 +280,8 @@ class Expressions(Core):
         raise NotImplementedError
 
     def get_item(self, owner: Any, index: Any, node: Any) -> Any:
+        if isinstance(owner, Instance) and isinstance(owner.cls, Class) and owner.cls.is_tuple:
+            owner = tuple(self.iterate(owner) or ())
         if isinstance(owner, (List, tuple)):
             items = owner.items if isinstance(owner, List) else owner
             if isinstance(index, bool) or not isinstance(index, (int, slice)):
@@ -527,6 +530,13 @@ class Expressions(Core):
             return list(numbers) if len(numbers) <= _MAX_ITEMS else None
         if isinstance(value, Class) and value.is_enum:
             return [v for k, v in value.attributes.items() if not k.startswith("_")]
+        if isinstance(value, Instance) and isinstance(value.cls, Class):
+            if value.cls.is_tuple:
+                return [value.attributes.get(name, UNKNOWN) for name in value.cls.all_fields()]
+            method = value.cls.lookup("__iter__")
+            if isinstance(method, Function):
+                inner = self.call_function(method, [value], {}, method.node)
+                return self.iterate(inner) if inner is not value else None
         return None
 
     def _comprehension(self, node: Any) -> Any:
@@ -626,6 +636,9 @@ class Expressions(Core):
     def _call(self, node: cst.Call) -> Any:
         raise NotImplementedError
 
+    def _yield(self, node: cst.Yield) -> Any:
+        raise NotImplementedError
+
 
 def _arithmetic(name: str, left: Any, right: Any) -> Any:
     """Concrete arithmetic, kept away from numbers that would take time or memory to make."""
@@ -681,5 +694,5 @@ _HANDLERS: dict[type, Any] = {
     cst.NamedExpr: Expressions._named,
     cst.StarredElement: Expressions._starred,
     cst.Await: Expressions._await,
-    cst.Yield: lambda self, node: self.evaluate(node.value) if node.value is not None else None,
+    cst.Yield: lambda self, node: self._yield(node),
 }

@@ -57,6 +57,7 @@ class Modules(Statements):
     def run_module(self, module: Module, name: str) -> None:
         module.scope.names.update({"__name__": name, "__file__": module.source.display, "__doc__": None})
         with self.aside(module, module.scope):
+            self.frame.may_yield = "yield" in module.source.file.text
             try:
                 for piece in module.source.pieces:
                     if piece.kind == "main" and name != "__main__":
@@ -105,6 +106,7 @@ class Modules(Statements):
     def _define(self, piece: Piece, module: Module, scope: Scope) -> Any:
         """The function or class of a piece."""
         with self.aside(module, scope):
+            self.frame.may_yield = "yield" in module.source.text(piece)
             if piece.kind == "class":
                 header = module.source.class_header(piece)
                 if header is not None:

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from warplint.static.host.core import is_known, truth
-from warplint.static.host.modules import Modules
+from warplint.static.host.generators import Generators
 from warplint.static.host.values import (
     UNKNOWN,
     Buffer,
@@ -17,6 +17,7 @@ from warplint.static.host.values import (
     Dict,
     External,
     Function,
+    Generator,
     Instance,
     List,
     Placeholder,
@@ -33,7 +34,7 @@ __all__ = ["PythonLibrary"]
 _MAX_ITEMS = 2000
 
 
-class PythonLibrary(Modules):
+class PythonLibrary(Generators):
     """Methods of containers and functions of Python's own library."""
 
     # -- methods of containers ----------------------------------------------------------------
@@ -394,7 +395,31 @@ class PythonLibrary(Modules):
         return value if is_known(value) or isinstance(value, tuple) else UNKNOWN
 
     def _deepcopy(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
-        return args[0] if args and is_known(args[0]) else UNKNOWN
+        return self._deep(args[0], {}, node) if args else UNKNOWN
+
+    def _deep(self, value: Any, done: dict[int, Any], node: Any) -> Any:
+        """A copy down to what cannot be copied: Warp refuses to copy an array this way."""
+        if id(value) in done:
+            return done[id(value)]
+        if isinstance(value, Instance) and isinstance(value.cls, Class):
+            method = value.cls.lookup("__deepcopy__")
+            if isinstance(method, Function):
+                return self.call_function(method, [value, Dict()], {}, node)
+            made: Any = Instance(value.cls, open=value.open)
+            done[id(value)] = made
+            made.attributes.update({k: self._deep(v, done, node) for k, v in value.attributes.items()})
+            return made
+        if isinstance(value, List):
+            made = done[id(value)] = List([], value.exact)
+            made.items.extend(self._deep(v, done, node) for v in value.items)
+            return made
+        if isinstance(value, Dict):
+            made = done[id(value)] = Dict({}, value.exact)
+            made.items.update({k: self._deep(v, done, node) for k, v in value.items.items()})
+            return made
+        if isinstance(value, tuple):
+            return tuple(self._deep(v, done, node) for v in value)
+        return value if is_known(value) or isinstance(value, (Function, Class, External)) else UNKNOWN
 
     def _replace(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
         made = self._copy(args[:1], {}, node)
@@ -411,6 +436,16 @@ class PythonLibrary(Modules):
         parts = {"func": args[0], "args": args[1:], "kwargs": kwargs}
         return Instance(External("functools.partial"), parts)
 
+    def _namedtuple(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        if len(args) < 2 or not isinstance(args[0], str):
+            return UNKNOWN
+        names = args[1].replace(",", " ").split() if isinstance(args[1], str) else self.iterate(args[1])
+        if names is None or not all(isinstance(n, str) for n in names):
+            return UNKNOWN
+        cls = Class(args[0], None, self.frame.module, fields=dict.fromkeys(names, UNKNOWN))
+        cls.is_tuple = cls.is_dataclass = True
+        return cls
+
     def _parser(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
         return Instance(External("argparse.ArgumentParser"))
 
@@ -419,9 +454,13 @@ class PythonLibrary(Modules):
         return List((items * 8)[:16]) if items else List([], exact=False)
 
     def _next(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
-        if args and isinstance(args[0], List) and args[0].items:
-            self.touch(args[0].items)
-            return args[0].items.pop(0)
+        first = args[0] if args else UNKNOWN
+        if isinstance(first, Generator):
+            self.consumed(first)
+            first = first.values
+        if isinstance(first, List) and first.items:
+            self.touch(first.items)
+            return first.items.pop(0)
         return UNKNOWN
 
     def _namespace(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
@@ -485,6 +524,7 @@ _LIBRARY: dict[str, Any] = {
     "functools.partial": PythonLibrary._partial,
     "argparse.ArgumentParser": PythonLibrary._parser,
     "itertools.cycle": PythonLibrary._cycle,
+    "collections.namedtuple": PythonLibrary._namedtuple,
     "collections.deque": PythonLibrary._list_of,
     "collections.OrderedDict": PythonLibrary._dict_of,
     "types.SimpleNamespace": PythonLibrary._namespace,

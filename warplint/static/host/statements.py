@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from warplint.static.host.core import Signal, truth
+from warplint.static.host.core import Signal, StopGeneratorError, truth
 from warplint.static.host.events import Recording
 from warplint.static.host.expressions import UNKNOWN_LENGTH, Expressions
 from warplint.static.host.values import (
@@ -18,6 +18,7 @@ from warplint.static.host.values import (
     Dict,
     External,
     Function,
+    Generator,
     Instance,
     List,
     Mark,
@@ -40,6 +41,17 @@ ALL_TURNS = 10
 EDGE_TURNS = 4
 TAPED_TURNS = 2
 """Turns of a loop whose body completes a recording: the second shows what the first left behind."""
+
+
+class _Loop:
+    """What the turns of a ``for`` loop have come to."""
+
+    def __init__(self, completed: int) -> None:
+        self.completed = completed
+        self.taped = 0
+        self.over = False
+        self.broken = False
+        self.signal: Signal | None = None
 
 
 class Statements(Expressions):
@@ -278,32 +290,48 @@ class Statements(Expressions):
     def _for(self, node: cst.For) -> Signal | None:
         self.frame.statement = self.site(node)
         iterable = self.evaluate(node.iter)
-        turns = self._turns(iterable)
-        completed = len(self.recordings)
-        taped = 0
-        for turn, item, mark in turns:
-            self.step()
-            self.turns.append(turn)
+        loop = _Loop(len(self.recordings))
+        if isinstance(iterable, Generator):
+            turn = iter(range(1 << 30))
+
+            def consume(item: Any) -> None:
+                if self._turn(node, next(turn), item, None, loop):
+                    raise StopGeneratorError
+
             try:
-                if isinstance(node.target, cst.Name):
-                    self.bind(node.target.value, item, mark)
-                else:
-                    self.assign_target(node.target, item)
-                signal = self.block(node.body)
-            finally:
-                self.turns.pop()
-            if signal is not None and signal.kind != "continue":
-                if signal.kind == "break":
-                    return None
-                return signal
-            if len(self.recordings) > completed and not self.active:
-                completed = len(self.recordings)
-                taped += 1
-                if taped >= TAPED_TURNS:
+                self.drive(iterable, consume)
+            except StopGeneratorError:
+                if not loop.over:
+                    raise
+        else:
+            for number, item, mark in self._turns(iterable):
+                if self._turn(node, number, item, mark, loop):
                     break
-        if node.orelse is not None:
+        if loop.signal is None and not loop.broken and node.orelse is not None:
             return self.block(node.orelse.body)
-        return None
+        return loop.signal
+
+    def _turn(self, node: cst.For, number: int, item: Any, mark: Mark | None, loop: _Loop) -> bool:
+        """One turn of a loop; whether it was the last one."""
+        self.step()
+        self.turns.append(number)
+        try:
+            if isinstance(node.target, cst.Name):
+                self.bind(node.target.value, item, mark)
+            else:
+                self.assign_target(node.target, item)
+            signal = self.block(node.body)
+        finally:
+            self.turns.pop()
+        if signal is not None and signal.kind != "continue":
+            loop.over = True
+            loop.broken = signal.kind == "break"
+            loop.signal = None if loop.broken else signal
+        elif len(self.recordings) > loop.completed and not self.active:
+            loop.completed = len(self.recordings)
+            loop.taped += 1
+            loop.over = loop.taped >= TAPED_TURNS
+        return loop.over
 
     def _turns(self, iterable: Any) -> list[tuple[int, Any, Mark | None]]:
         """The turns of a loop that are run, with the value of the loop variable."""
@@ -371,18 +399,36 @@ class Statements(Expressions):
 
     def _with(self, node: cst.With) -> Signal | None:
         self.frame.statement = self.site(node)
-        opened: list[Any] = []
-        for item in node.items:
-            manager = self.evaluate(item.item)
-            entered = self.enter(manager, item.item)
-            opened.append(manager)
-            if item.asname is not None:
-                self.assign_target(item.asname.name, entered)
-        try:
+        return self._with_items(node, list(node.items))
+
+    def _with_items(self, node: cst.With, items: list[cst.WithItem]) -> Signal | None:
+        if not items:
             return self.block(node.body)
+        item, *rest = items
+        manager = self.evaluate(item.item)
+        if isinstance(manager, Generator):  # of a ``@contextmanager``
+            return self._with_generator(node, manager, item, rest)
+        entered = self.enter(manager, item.item)
+        if item.asname is not None:
+            self.assign_target(item.asname.name, entered)
+        try:
+            return self._with_items(node, rest)
         finally:
-            for manager in reversed(opened):
-                self.leave(manager, node)
+            self.leave(manager, node)
+
+    def _with_generator(
+        self, node: cst.With, manager: Generator, item: cst.WithItem, rest: list[cst.WithItem]
+    ) -> Signal | None:
+        ran: list[Signal | None] = []
+
+        def consume(value: Any) -> None:
+            if not ran:
+                if item.asname is not None:
+                    self.assign_target(item.asname.name, value)
+                ran.append(self._with_items(node, rest))
+
+        self.drive(manager, consume)
+        return ran[0] if ran else self._with_items(node, rest)
 
     def enter(self, manager: Any, node: Any) -> Any:
         """``__enter__`` of a context manager."""
@@ -450,7 +496,14 @@ class Statements(Expressions):
         scope = frame.scope
         if scope.is_class and scope.parent is not None:
             scope = scope.parent
-        value: Any = Function(node.name.value, node, frame.module, scope, defaults=self.defaults(node.params))
+        value: Any = Function(
+            node.name.value,
+            node,
+            frame.module,
+            scope,
+            defaults=self.defaults(node.params),
+            may_yield=frame.may_yield,
+        )
         for decorator in reversed(node.decorators):
             value = self.decorate(decorator.decorator, value)
         return value
@@ -468,9 +521,10 @@ class Statements(Expressions):
         bases = tuple(self.evaluate(a.value) for a in node.bases)
         cls = Class(node.name.value, node, frame.module, bases)
         cls.is_enum = cls.derives_from("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
-        cls.is_dataclass = any(isinstance(b, Class) and b.is_dataclass for b in bases) or cls.derives_from(
-            "NamedTuple"
+        cls.is_tuple = cls.derives_from("NamedTuple") or any(
+            isinstance(b, Class) and b.is_tuple for b in bases
         )
+        cls.is_dataclass = cls.is_tuple or any(isinstance(b, Class) and b.is_dataclass for b in bases)
         names = Names()
         outer = frame.scope
         frame.scope = Scope(names, outer, is_class=True)

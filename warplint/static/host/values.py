@@ -26,6 +26,7 @@ __all__ = [
     "Dict",
     "External",
     "Function",
+    "Generator",
     "HostGradient",
     "Instance",
     "List",
@@ -193,6 +194,8 @@ class Function:
     """Keywords of the kernel decorator (``enable_backward`` …)."""
     attributes: dict[str, Any] = field(default_factory=dict)
     setter: Function | None = None
+    may_yield: bool = False
+    """The text around it has a ``yield`` somewhere."""
 
 
 @dataclass(eq=False)
@@ -218,6 +221,8 @@ class Class:
     is_struct: bool = False
     is_dataclass: bool = False
     is_enum: bool = False
+    is_tuple: bool = False
+    """A named tuple: its instances unpack into their fields."""
 
     def lookup(self, name: str) -> Any:
         """An attribute along the bases, or None."""
@@ -225,6 +230,10 @@ class Class:
             if name in cls.attributes:
                 return cls.attributes[name]
         return None
+
+    def has(self, name: str) -> bool:
+        """Whether ``lookup`` finds something; that may be None."""
+        return any(name in cls.attributes for cls in self.linear())
 
     def linear(self) -> list[Class]:
         """The class and its known bases, depth first (close enough to the real order)."""
@@ -272,6 +281,16 @@ class List:
     items: list[Any] = field(default_factory=list)
     exact: bool = True
     bindings: dict[Any, Mark] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Generator:
+    """A call of a generator function whose body has not run yet, or the values it gave."""
+
+    function: Function
+    scope: Scope
+    receiver: Any = None
+    values: List | None = None
 
 
 @dataclass(eq=False)
