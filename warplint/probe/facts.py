@@ -25,6 +25,8 @@ class Facts:
     episodes: list[dict[str, Any]] = field(default_factory=list)
     attributions: list[dict[str, Any]] = field(default_factory=list)
     uncovered: list[str] = field(default_factory=list)
+    shortened: list[dict[str, Any]] = field(default_factory=list)
+    """Numbers of the program that were replaced to make it short enough."""
     forward_passes: int = 0
     substitutions: list[str] = field(default_factory=list)
     executed: set[Frame] = field(default_factory=set)
@@ -57,6 +59,7 @@ class Facts:
             self.structure = message["structure"]
             self.episodes = message["episodes"]
             self.uncovered = message["uncovered"]
+            self.shortened = message.get("shortened", [])
         elif kind == "attribution":
             self.attributions.append(message)
         elif kind == "internal-error":

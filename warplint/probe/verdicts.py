@@ -141,6 +141,7 @@ class _Judge:
             + self.seeds_taken_as_given(parameters)
             + self.held_constant(parameters)
             + self.not_measured(parameters)
+            + self.shortened()
             + self.how_it_ended(),
             None,
             location=self.backward(parameters[0]),
@@ -172,6 +173,11 @@ class _Judge:
             if row["outcome"].startswith("inconclusive")
         }
         return "".join(f"; iteration {n} could not be measured ({why})" for n, why in sorted(found.items()))
+
+    def shortened(self) -> str:
+        """A verdict on a shorter program says so."""
+        numbers = [f"{s['name']} = {s['shorter']:g} instead of {s['value']:g}" for s in self.facts.shortened]
+        return f"; measured on a shortened horizon, {' and '.join(numbers)}" if numbers else ""
 
     def how_it_ended(self) -> str:
         """A program that fails after the measured iterations is worth a word."""
@@ -420,7 +426,12 @@ class _Judge:
     def replay(self, rows: list[dict[str, Any]], attribution: dict[str, Any] | None) -> dict[str, Any]:
         removed = [c["key_parts"] for c in attribution["confirmed"]] if attribution else []
         iteration = attribution["iteration"] if attribution else None
-        return {"episodes": [r["replay"] for r in rows], "removed": removed, "iteration": iteration}
+        return {
+            "episodes": [r["replay"] for r in rows],
+            "removed": removed,
+            "iteration": iteration,
+            "shortened": self.facts.shortened,
+        }
 
     def decide(
         self, finding: Finding, verdict: Verdict, reason: str | None, evidence: Evidence | None = None

@@ -30,11 +30,17 @@ ROUGH_SIGNAL = 32.0
 """Rounding errors by which autodiff and finite difference must differ over the smallest displacement."""
 ROUGH_NOISE = 64.0
 """Rounding errors above which the noise of an objective is more than rounding."""
+FIRST_SHARE = 0.4
+"""Share of the time left that the first fork of an iteration may take."""
 TYPICAL_PASSES = 40
 """Passes of a full comparison; where they do not fit, two directions have to do."""
 FEWEST_PASSES = 12
 """Passes below which nothing can be judged."""
 SHORTEN = "shorten the program with --entry 'program arguments' or --set, or raise --timeout"
+
+
+class TooLong(Exception):  # noqa: N818  (reads as what happened)
+    """Not enough time is left for the passes a verdict takes; the text is the reason."""
 
 
 class Unmeasurable(Exception):  # noqa: N818  (reads as what happened)
@@ -66,6 +72,8 @@ class Measured:
     sigma: float = 0.0
     scale: float = 1.0
     problem: str | None = None
+    too_long: bool = False
+    """Whether the problem is that a pass takes too long."""
     stale_view: bool = False
     changed_by: tuple[str, tuple] | None = None
     """What changed the gradient that a stale view showed: the operation and its call site."""
@@ -209,6 +217,8 @@ class Trunk(Observer):
         result = Measured(episode, iteration)
         try:
             self._measure(result, brief)
+        except TooLong as reason:
+            result.problem, result.too_long = str(reason), True
         except Unmeasurable as reason:
             result.problem = str(reason)
         except Exception as error:
@@ -231,7 +241,7 @@ class Trunk(Observer):
         result.start = start = memory.astype(np.float64)
 
         began = time.monotonic()
-        base = self.gradient_run(result, parameter)
+        base = self.first_run(result, parameter)
         # Kernels that the child had to load are loaded here too, so that the next need not.
         loading = base["loading"].seconds - LOADING.seconds
         result.child_seconds = time.monotonic() - began - loading
@@ -369,11 +379,25 @@ class Trunk(Observer):
         result.held = agreeing
         result.constant = copied.places(self.stream.sites)
 
+    def first_run(self, result: Measured, parameter: Any) -> dict:
+        """The first fork tells how long one takes; it may not use up the time of all others."""
+        began = time.monotonic()
+        left = self.deadline - began
+        try:
+            return self.gradient_run(result, parameter, within=FIRST_SHARE * left)
+        except Unmeasurable:
+            result.child_seconds = time.monotonic() - began
+            if result.child_seconds < FIRST_SHARE * left:
+                raise
+            raise TooLong(
+                f"one pass of an iteration takes more than {result.child_seconds:.0f} s; {SHORTEN}"
+            ) from None
+
     def check_budget(self, pass_seconds: float) -> None:
         """Says early that the time will not do, instead of running into the limit."""
         left = self.deadline - time.monotonic()
         if FEWEST_PASSES * pass_seconds > left:
-            raise Unmeasurable(
+            raise TooLong(
                 f"one pass of an iteration takes {pass_seconds:.1f} s, so {FEWEST_PASSES} of them do not fit "
                 f"into the {max(left, 0.0):.0f} s left; {SHORTEN}"
             )
@@ -412,7 +436,16 @@ class Trunk(Observer):
             verdict.outcome = "inconclusive: the gradient itself is this uncertain around the point"
         return verdict
 
-    def gradient_run(self, result: Measured, parameter: Any, prepare: Any = None, **options: Any) -> dict:
+    def gradient_run(
+        self,
+        result: Measured,
+        parameter: Any,
+        prepare: Any = None,
+        *,
+        within: float | None = None,
+        **options: Any,
+    ) -> dict:
+        """A fork that goes on to the gradient's use; ``within`` bounds its seconds."""
         episode = result.episode
 
         def make(reporter: Reporter) -> Observer:
@@ -422,7 +455,8 @@ class Trunk(Observer):
 
         self.count(result)
         try:
-            return self.spawn(make, self.deadline)
+            limit = self.deadline if within is None else min(self.deadline, time.monotonic() + within)
+            return self.spawn(make, limit)
         except ChildFailure as failure:
             raise Unmeasurable(f"an unperturbed fork of the program {failure.reason}") from None
 

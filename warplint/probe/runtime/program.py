@@ -7,8 +7,10 @@ import importlib.machinery
 import os
 import runpy
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from . import horizon
 
 
 def run(path: str, arguments: list[str], directory: str) -> None:
@@ -25,23 +27,26 @@ OVERRIDDEN: set[str] = set()
 """What was replaced in this process so far, as ``module.NAME``."""
 
 
+LITERALS: dict[str, list[horizon.Literal]] = {}
+"""Numbers to replace, by real path of the file: a shortened horizon."""
+
+
 def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
-    """Replaces module-level constants as their modules are imported.
+    """Replaces module-level constants, and the numbers in ``LITERALS``, as modules are imported.
 
     ``overrides`` maps a module's name (``__main__`` or the script's stem for the program
     itself) to names and the Python expressions that replace the assigned value.
     """
-    if not overrides:
-        return
     loader = importlib.machinery.SourceFileLoader
     original_get = loader.get_code
 
     def get_code(self: Any, fullname: str) -> Any:
         wanted = overrides.get(fullname)
-        if not wanted:
+        literals = LITERALS.get(os.path.realpath(self.path)) if LITERALS else None
+        if not wanted and not literals:
             return original_get(self, fullname)
-        source = self.get_data(self.path)
-        return compile(_substituted(source, wanted, fullname), self.path, "exec", dont_inherit=True)
+        tree = _substituted(self.get_data(self.path), wanted or {}, literals or (), fullname)
+        return compile(tree, self.path, "exec", dont_inherit=True)
 
     loader.get_code = get_code  # type: ignore[method-assign]
 
@@ -51,10 +56,11 @@ def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
         path = os.fspath(args[-1])  # (fname) or, before 3.12, (run_name, fname)
         stem = os.path.splitext(os.path.basename(path))[0]
         wanted = {**overrides.get("__main__", {}), **overrides.get(stem, {})}
-        if not wanted:
+        literals = LITERALS.get(os.path.realpath(path)) if LITERALS else None
+        if not wanted and not literals:
             return original_run(*args)
         with open(path, "rb") as file:
-            tree = _substituted(file.read(), wanted, "__main__", stem)
+            tree = _substituted(file.read(), wanted, literals or (), "__main__", stem)
         code = compile(tree, path, "exec", dont_inherit=True)
         result = original_run(*args)
         return (code, path) if isinstance(result, tuple) else code
@@ -62,8 +68,11 @@ def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
     runpy._get_code_from_file = get_main  # type: ignore[attr-defined]
 
 
-def _substituted(source: bytes, wanted: Mapping[str, str], *modules: str) -> ast.Module:
+def _substituted(
+    source: bytes, wanted: Mapping[str, str], literals: Iterable[horizon.Literal], *modules: str
+) -> ast.Module:
     tree = ast.parse(source)
+    horizon.Replace(literals).visit(tree)
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = node.targets[0]

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def replay(spec: dict[str, Any]) -> int:
-    from . import session
+    from . import horizon, program, session
     from .causes import KINDS, CounterfactualRun
     from .causes.base import projected
     from .forks import Reporter, run_in_child
@@ -22,6 +22,9 @@ def replay(spec: dict[str, Any]) -> int:
 
     probe = session.Session(spec, lambda message: None, time.monotonic())
     probe.prepare()
+    for given in spec.get("shortened", ()):
+        path = os.path.realpath(probe.stream.sites.path(given["file"]))
+        program.LITERALS.setdefault(path, []).append(horizon.Literal(**given))
     stream = probe.stream
     targets = []
     fixed = {}

@@ -104,6 +104,10 @@ class Structure:
     """Directories whose entries it asked for."""
     lines: set[tuple] = field(default_factory=set)
     """(file, line) of every user frame an event or an allocation lies under."""
+    taped: set[tuple] = field(default_factory=set)
+    """Of these, the frames of recorded launches."""
+    called_back: set[tuple] = field(default_factory=set)
+    """And those of backward calls."""
 
 
 class _Tracked:
@@ -296,7 +300,12 @@ class Scout(Observer):
         self.structure.lines.update(frame[:2] for frame in array._warplint_birth.stack)
 
     def before(self, event: Event) -> None:
-        self.structure.lines.update(frame[:2] for frame in event.stack)
+        frames = [frame[:2] for frame in event.stack]
+        self.structure.lines.update(frames)
+        if event.recorded:
+            self.structure.taped.update(frames)
+        elif event.kind == "backward":
+            self.structure.called_back.update(frames)
         handler = getattr(self, "before_" + event.kind.replace("-", "_"), None)
         if handler is not None:
             handler(event)

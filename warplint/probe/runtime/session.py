@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
+import math
 import os
 import pickle
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,7 @@ ENTROPY = pinning.pin_entropy()
 
 import warp  # noqa: E402  (after the entropy source is pinned)
 
-from . import devices, hooks, judge, program  # noqa: E402
+from . import devices, hooks, horizon, judge, program  # noqa: E402
 from .attribute import Attribution, Attributor  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
 from .measure import SHORTEN, Measured, Trunk  # noqa: E402
@@ -29,8 +32,42 @@ from .sites import Sites  # noqa: E402
 
 SCOUT_SHARE = 0.75
 """Share of the time limit after which a program that has not come back is given up."""
+LEAST_SECONDS = 8.0
+"""Time below which a shortened program is not tried any more."""
+SHORT_PASSES = 100.0
+"""Passes that should fit into the time that is left when a program is shortened."""
+UNKNOWN_FACTOR = 16.0
+"""How much shorter a program is made whose first backward pass was never reached."""
 MAX_PARAMETERS = 8
 """Parameter arrays measured in full; further ones are listed as not covered."""
+
+
+@dataclass
+class Found:
+    """What one attempt at a program saw and measured."""
+
+    structure: Structure
+    measured: list[Measured]
+    uncovered: list[str]
+
+    @property
+    def too_long(self) -> bool:
+        """Whether nothing could be told only because the program takes too long."""
+        if self.measured:
+            return all(m.problem for m in self.measured) and any(m.too_long for m in self.measured)
+        return self.structure.ending == "stopped" and not self.structure.backwards
+
+    def factor(self, left: float) -> float:
+        """How many times shorter a pass has to be for a verdict in the seconds that are left."""
+        longest = max((m.child_seconds for m in self.measured), default=0.0)
+        if longest <= 0.0:
+            return UNKNOWN_FACTOR
+        return max(2.0, SHORT_PASSES * longest / left)
+
+    def tells_something(self) -> bool:
+        """Whether a shortened program still lets the objective depend on its parameters."""
+        checks = [check for m in self.measured for _, check in m.checks]
+        return any(abs(c.fd) > c.uncertainty for c in checks if math.isfinite(c.fd))
 
 
 def kept(partial: str) -> Structure | None:
@@ -89,6 +126,8 @@ class Session:
         self.started = started
         self.devices = devices.DeviceMap()
         self.forward_passes = 0
+        self.literals: list[horizon.Literal] = []
+        """Numbers of the program that were made smaller to make it measurable."""
 
     # -- setting up ----------------------------------------------------------------------
 
@@ -121,26 +160,61 @@ class Session:
     def run(self) -> None:
         self.prepare()
         self.send({"type": "started", "warp": warp.config.version, "numpy": np.__version__, "device": "cpu"})
-        structure = self.scout()
-        if structure is None:
+        found = self.attempt()
+        if isinstance(found, Found) and found.too_long and self.shorten(found):
+            shorter = self.attempt()
+            if isinstance(shorter, Found) and shorter.tells_something():
+                found = shorter
+            else:
+                self.lengthen()
+        if isinstance(found, str):
+            self.send({"type": "blocked", "reason": found})
             return
+        structure = found.structure
+        self.send({"type": "scouted", "lines": sorted(structure.lines)})
+        self.send({"type": "inputs", "files": structure.files, "listings": structure.listings})
+        if not found.measured:
+            self.send({"type": "nothing", "reason": self.nothing_to_measure(structure)})
+        else:
+            attributions = self.attribute(found.measured)
+            self.report(structure, found.measured, attributions, found.uncovered)
+        self.finish(structure)
+
+    def attempt(self) -> Found | str:
+        """Scouts and measures the program as it stands, or says why it cannot be run."""
+        structure = self.scout()
+        if isinstance(structure, str):
+            return structure
         asked = {f"{m}.{n}" for m, names in (self.spec.get("overrides") or {}).items() for n in names}
         missing = sorted(asked - structure.overridden)
         if missing and structure.error is None:
-            reason = f"--set {missing[0]}: the program assigns no such module-level constant"
-            self.send({"type": "blocked", "reason": reason})
-            return
-        self.send({"type": "scouted", "lines": sorted(structure.lines)})
-        self.send({"type": "inputs", "files": structure.files, "listings": structure.listings})
+            return f"--set {missing[0]}: the program assigns no such module-level constant"
         targets, uncovered = self.choose(structure)
-        if not targets:
-            self.send({"type": "nothing", "reason": self.nothing_to_measure(structure)})
-            self.finish(structure)
-            return
-        measured = self.measure(targets)
-        attributions = self.attribute(measured)
-        self.report(structure, measured, attributions, uncovered)
-        self.finish(structure)
+        return Found(structure, self.measure(targets) if targets else [], uncovered)
+
+    # -- a program that is too long ------------------------------------------------------
+
+    def shorten(self, found: Found) -> bool:
+        """Replaces the numbers that bound the loops around the taped launches, if there are any."""
+        left = self.deadline - time.monotonic()
+        if left < LEAST_SECONDS:
+            return False
+        sources = {}
+        for file in {file for file, _ in found.structure.lines if not os.path.isabs(file)}:
+            with contextlib.suppress(OSError), open(self.stream.sites.path(file), encoding="utf-8") as stream:
+                sources[file] = stream.read()
+        structure = found.structure
+        factor = found.factor(left)
+        self.literals = horizon.shorten(sources, structure.taped, structure.called_back, factor)
+        for literal in self.literals:
+            path = os.path.realpath(self.stream.sites.path(literal.file))
+            program.LITERALS.setdefault(path, []).append(literal)
+        return bool(self.literals)
+
+    def lengthen(self) -> None:
+        """The shorter program told nothing: what was said of the whole one stays."""
+        self.literals = []
+        program.LITERALS.clear()
 
     def finish(self, structure: Structure) -> None:
         substitutions = []
@@ -148,9 +222,10 @@ class Session:
             substitutions.append("cuda devices mapped to cpu")
         for name, values in (self.spec.get("overrides") or {}).items():
             substitutions.extend(f"{name}.{key} = {value}" for key, value in values.items())
+        substitutions.extend(literal.text for literal in self.literals)
         self.send({"type": "finished", "forward_passes": self.forward_passes, "substitutions": substitutions})
 
-    def scout(self) -> Structure | None:
+    def scout(self) -> Structure | str:
         self.send({"type": "progress", "stage": "scout", "done": 0, "total": 1})
         left = self.deadline - time.monotonic()
         partial = os.path.join(tempfile.gettempdir(), f"warplint-scout-{os.getpid()}")
@@ -168,8 +243,7 @@ class Session:
         except ChildFailure as failure:
             structure = kept(partial)
             if structure is None:
-                self.send({"type": "blocked", "reason": self.explain(failure, partial + ".loading")})
-                return None
+                return self.explain(failure, partial + ".loading")
             how = "did not come to an end" if failure.hung else f"was {failure.reason}"
             structure.error = f"the program {how} after these iterations"
         finally:
@@ -177,8 +251,7 @@ class Session:
                 with contextlib.suppress(OSError):
                     os.unlink(leftover)
         if isinstance(structure, dict):
-            self.send({"type": "blocked", "reason": structure["error"]})
-            return None
+            return str(structure["error"])
         return structure
 
     def explain(self, failure: ChildFailure, diary: str) -> str:
@@ -338,6 +411,7 @@ class Session:
                     "backwards": structure.backwards,
                 },
                 "uncovered": uncovered,
+                "shortened": [dataclasses.asdict(literal) for literal in self.literals],
                 "episodes": [_episode(m) for m in measured],
             }
         )
