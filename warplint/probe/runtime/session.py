@@ -55,7 +55,7 @@ class Found:
         """Whether nothing could be told only because the program takes too long."""
         if self.measured:
             return all(m.problem for m in self.measured) and any(m.too_long for m in self.measured)
-        return self.structure.ending == "stopped" and not self.structure.backwards
+        return self.structure.ending == "stopped"
 
     def factor(self, left: float) -> float:
         """How many times shorter a pass has to be for a verdict in the seconds that are left."""
