@@ -1,4 +1,4 @@
-"""Directions and steps at an episode's start, in forks of the very process that runs the program."""
+"""Directions and steps at an episode's start: autodiff against finite differences."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import dataclasses
 import os
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from . import arrays, judge
 from .episodes import GradientChild, HostCopies, ObjectiveChild
-from .forks import BecomeChild, ChildFailure, Reporter, fork
+from .forks import ChildFailure, Reporter
 from .held import HostReads
-from .hooks import LOADING, Event, Observer, Stream, load_modules
+from .hooks import LOADING, Observer, Stream, load_modules
 from .scout import Episode
+
+Maker = Callable[[Any, Reporter], Observer]
+"""Builds the observer of a run from the parameter and the run's reporter."""
 
 ZERO_SCALE = 1.0e-2
 """Scale of a parameter that is zero: the ladder of steps reaches far to both sides of it."""
@@ -36,11 +40,16 @@ TYPICAL_PASSES = 40
 """Passes of a full comparison; where they do not fit, two directions have to do."""
 FEWEST_PASSES = 12
 """Passes below which nothing can be judged."""
+HUNG = "a fork of the program hung (threads do not survive a fork)"
 SHORTEN = "shorten the program with --entry 'program arguments' or --set, or raise --timeout"
 
 
 class TooLong(Exception):  # noqa: N818  (reads as what happened)
     """Not enough time is left for the passes a verdict takes; the text is the reason."""
+
+
+class Hung(Exception):  # noqa: N818  (reads as what happened)
+    """A run that should have come back did not; the text is the reason."""
 
 
 class Unmeasurable(Exception):  # noqa: N818  (reads as what happened)
@@ -74,6 +83,8 @@ class Measured:
     problem: str | None = None
     too_long: bool = False
     """Whether the problem is that a pass takes too long."""
+    hung: bool = False
+    """Whether the problem is that a fork of the program never came back."""
     stale_view: bool = False
     changed_by: tuple[str, tuple] | None = None
     """What changed the gradient that a stale view showed: the operation and its call site."""
@@ -150,68 +161,43 @@ def _coordinate(index: int, shape: tuple) -> Direction:
     return Direction(f"coordinate [{text}]", vector.reshape(shape))
 
 
-class Trunk(Observer):
-    """Runs the program unperturbed and stops at each episode's start to measure there."""
+class Place(Protocol):
+    """An episode's start, and runs of the program that go on from there."""
+
+    stream: Stream
+
+    def parameter(self) -> Any:
+        """The parameter's content (a numpy copy), or None if the parameter is not found again."""
+
+    def run(self, make: Maker, deadline: float) -> dict:
+        """What the observer reports that ``make`` builds, in a run of its own, for the parameter.
+
+        Raises ``ChildFailure``.
+        """
+
+
+class Measurement:
+    """The comparison of autodiff and finite differences at one episode's start.
+
+    ``waiting`` is the number of episodes that still come after this one; ``fixed`` names
+    directions and steps to take again instead of judging.
+    """
 
     def __init__(
         self,
-        stream: Stream,
-        reporter: Reporter,
-        targets: list[tuple[Episode, int, bool]],
+        place: Place,
         deadline: float,
-        progress: Any,
-        fixed: dict[tuple, list[tuple[str, float]]] | None = None,
+        waiting: int = 0,
+        fixed: list[tuple[str, float]] | None = None,
+        usual: float | None = None,
     ) -> None:
-        self.fixed = fixed or {}
-        """Directions and steps to take again, by (start, serial); empty: judge adaptively."""
-        self.stream = stream
-        self.reporter = reporter
-        self.targets = {(e.start, e.serial): (e, iteration, brief) for e, iteration, brief in targets}
+        self.place = place
         self.deadline = deadline
-        self.progress = progress
-        self.results: list[Measured] = []
-
-    def before(self, event: Event) -> None:
-        for key in [k for k in self.targets if k[0] == event.name]:
-            episode, iteration, brief = self.targets.pop(key)
-            # Once a parameter is known to be wrong, a further iteration only tells how it grows.
-            known = [r for r in self.results if r.episode.family == episode.family]
-            brief = brief or any(r.outcome == judge.DIFFERS for r in known)
-            try:
-                self.results.append(self.measure(episode, iteration, brief))
-            except BecomeChild as child:
-                self.become(child.reporter, event)
-                return
-            self.progress(len(self.results), len(self.results) + len(self.targets))
-        if not self.targets:
-            self.reporter.leave(self.results)
-
-    def finished(self, error: BaseException | None) -> None:
-        self.reporter.leave(self.results)
-
-    # -- children ------------------------------------------------------------------------
-
-    def become(self, reporter: Reporter, event: Event) -> None:
-        """In a fresh child: go on from ``event`` as what was asked for, or say why not.
-
-        Nothing may escape from here: it would end up in the user's program, and its end would be
-        reported on the trunk's own pipe.
-        """
-        try:
-            observer = self._make(reporter)
-            self.stream.observer = observer
-            observer.before(event)
-        except Exception as error:
-            reporter.leave({"failed": f"{type(error).__name__}: {error}"})
-
-    def spawn(self, make: Any, deadline: float) -> Any:
-        self._make = make
-        report = fork(deadline)
-        if "failed" in report:
-            raise RuntimeError(report["failed"])
-        return report
-
-    # -- one episode ---------------------------------------------------------------------
+        self.waiting = waiting
+        self.fixed = fixed
+        self.usual = usual
+        """Seconds that the scout needed for all its iterations: a run that takes much longer hangs."""
+        self.dtype: Any = np.float32
 
     def measure(self, episode: Episode, iteration: int, brief: bool) -> Measured:
         result = Measured(episode, iteration)
@@ -219,6 +205,8 @@ class Trunk(Observer):
             self._measure(result, brief)
         except TooLong as reason:
             result.problem, result.too_long = str(reason), True
+        except Hung as reason:
+            result.problem, result.hung = str(reason), True
         except Unmeasurable as reason:
             result.problem = str(reason)
         except Exception as error:
@@ -230,33 +218,33 @@ class Trunk(Observer):
 
     def _measure(self, result: Measured, brief: bool) -> None:
         episode = result.episode
-        parameter = self.stream.births.live.get(episode.serial)
-        if parameter is None:
+        content = self.place.parameter()
+        if content is None:
             raise Unmeasurable(
                 "the parameter was not found again: the program's events are not deterministic"
             )
-        memory = arrays.memory(parameter)
-        if memory.dtype.kind != "f":
+        self.dtype = dtype = content.dtype
+        if dtype.kind != "f":
             raise Unmeasurable("the parameter is not made of floating-point numbers")
-        result.start = start = memory.astype(np.float64)
+        result.start = start = content.astype(np.float64)
 
         began = time.monotonic()
-        base = self.first_run(result, parameter)
+        base = self.first_run(result)
         # Kernels that the child had to load are loaded here too, so that the next need not.
         loading = base["loading"].seconds - LOADING.seconds
         result.child_seconds = time.monotonic() - began - loading
         load_modules(base["loading"].modules - LOADING.modules)
         patience = max(10.0, 30.0 * result.child_seconds)
         self.check_budget(result.child_seconds)
-        share = (self.deadline - time.monotonic()) / (len(self.targets) + 1)
+        share = (self.deadline - time.monotonic()) / (self.waiting + 1)
         brief = brief or TYPICAL_PASSES * result.child_seconds > share
-        plain = self.following_run(result, parameter) if self.may_be_stale(episode) else None
-        twin = plain or self.gradient_run(result, parameter)
+        plain = self.following_run(result) if self.may_be_stale(episode) else None
+        twin = plain or self.gradient_run(result)
         # A run on to the next version may pass further backward calls.
         twin["objectives"] = twin["objectives"][: len(base["objectives"])]
         gradient = self.compare_twins(result, base, twin, start.shape)
         if plain is not None:
-            self.check_live_view(result, parameter, plain)
+            self.check_live_view(result, plain)
         gradient = result.gradient
 
         included = base["included"]
@@ -274,19 +262,18 @@ class Trunk(Observer):
         def at(
             vector: Any, t: float, held: HostCopies | None = None, reads: HostReads | None = None
         ) -> float:
-            def make(reporter: Reporter) -> Observer:
-                memory[...] = (start + t * vector).astype(memory.dtype)
+            def make(parameter: Any, reporter: Reporter) -> Observer:
+                displace(parameter, start + t * vector)
                 return ObjectiveChild(episode, reporter, seeds, included, held, reads)
 
             self.count(result)
             try:
-                report = self.spawn(make, min(self.deadline, time.monotonic() + patience))
+                report = self.place.run(make, min(self.deadline, time.monotonic() + patience))
             except ChildFailure as failure:
                 if failure.hung and time.monotonic() >= self.deadline:
                     raise Unmeasurable("the time limit was reached") from None
                 if failure.hung:
-                    # Native threads of the program do not survive a fork; waiting on them is for ever.
-                    raise Unmeasurable("a fork of the program hung (threads do not survive a fork)") from None
+                    raise Hung(HUNG) from None
                 return float("nan")
             if held is not None:
                 held.changed |= report.get("changed", set())
@@ -298,8 +285,8 @@ class Trunk(Observer):
             vector = direction.vector
 
             def slope(t: float) -> float:
-                high = (start + t * vector).astype(memory.dtype).astype(np.float64)
-                low = (start - t * vector).astype(memory.dtype).astype(np.float64)
+                high = (start + t * vector).astype(dtype).astype(np.float64)
+                low = (start - t * vector).astype(dtype).astype(np.float64)
                 with np.errstate(all="ignore"):
                     weighted = gradient * (high - low)
                 return float(np.sum(weighted)) / (2.0 * t)
@@ -315,7 +302,7 @@ class Trunk(Observer):
                 reference=reference,
             )
 
-        repeat = self.fixed.get((episode.start, episode.serial))
+        repeat = self.fixed
         seed = 1 + episode.start_total
         chosen = directions(gradient, seed, brief=brief and repeat is None)
         if repeat is not None:
@@ -339,19 +326,19 @@ class Trunk(Observer):
             verdict = judge.judge(line, noise)
             result.sigma = noise.level
             if verdict.outcome == judge.DIFFERS and not result.stale_view and np.isfinite(verdict.ad):
-                verdict = self.doubt(result, parameter, start, direction, verdict)
+                verdict = self.doubt(result, start, direction, verdict)
                 if verdict.outcome == judge.DIFFERS and not smooth:
-                    verdict = doubt_roughness(line, start, memory.dtype, verdict)
+                    verdict = doubt_roughness(line, start, dtype, verdict)
                     smooth = verdict.outcome == judge.DIFFERS  # of the objective, not of a direction
             result.checks.append((direction.name, verdict))
         if result.outcome == judge.DIFFERS and not result.stale_view:
             if base["copied"]:
                 self.hold_host_copies(result, base["copied"], at)
-            self.find_host_reads(result, parameter, at)
+            self.find_host_reads(result, at)
 
-    def find_host_reads(self, result: Measured, parameter: Any, at: Any) -> None:
+    def find_host_reads(self, result: Measured, at: Any) -> None:
         """Notes where host code reads values that change with the parameter."""
-        reads = self.gradient_run(result, parameter, host_reads=HostReads())["host_reads"]
+        reads = self.gradient_run(result, host_reads=HostReads())["host_reads"]
         reads.places = set()
         for name, check in result.checks:
             if check.outcome == judge.DIFFERS:
@@ -377,21 +364,22 @@ class Trunk(Observer):
                 return
             agreeing.append((name, dataclasses.replace(check, fd=fd, outcome=judge.AGREES)))
         result.held = agreeing
-        result.constant = copied.places(self.stream.sites)
+        result.constant = copied.places(self.place.stream.sites)
 
-    def first_run(self, result: Measured, parameter: Any) -> dict:
-        """The first fork tells how long one takes; it may not use up the time of all others."""
+    def first_run(self, result: Measured) -> dict:
+        """The first run tells how long one takes; it may not use up the time of all others."""
         began = time.monotonic()
-        left = self.deadline - began
+        share = FIRST_SHARE * (self.deadline - began)
+        patience = share if self.usual is None else max(5.0, 3.0 * self.usual)
         try:
-            return self.gradient_run(result, parameter, within=FIRST_SHARE * left)
+            return self.gradient_run(result, within=min(share, patience))
         except Unmeasurable:
-            result.child_seconds = time.monotonic() - began
-            if result.child_seconds < FIRST_SHARE * left:
-                raise
-            raise TooLong(
-                f"one pass of an iteration takes more than {result.child_seconds:.0f} s; {SHORTEN}"
-            ) from None
+            taken = result.child_seconds = time.monotonic() - began
+            if taken >= share:
+                raise TooLong(f"one pass of an iteration takes more than {taken:.0f} s; {SHORTEN}") from None
+            if taken >= patience:
+                raise Hung(HUNG) from None
+            raise
 
     def check_budget(self, pass_seconds: float) -> None:
         """Says early that the time will not do, instead of running into the limit."""
@@ -405,7 +393,6 @@ class Trunk(Observer):
     def doubt(
         self,
         result: Measured,
-        parameter: Any,
         start: Any,
         direction: Direction,
         verdict: judge.Judgement,
@@ -417,14 +404,9 @@ class Trunk(Observer):
         lie between: curvature of the gradient, a kink or a jump, and the rounding of a long
         float32 adjoint. A difference that is no larger cannot be held against it.
         """
-        memory = arrays.memory(parameter)
         slopes = []
         for t in (-verdict.step, verdict.step):
-
-            def prepare(t: float = t) -> None:
-                memory[...] = (start + t * direction.vector).astype(memory.dtype)
-
-            report = self.gradient_run(result, parameter, prepare)
+            report = self.gradient_run(result, start + t * direction.vector)
             if report["gradient"] is not None:
                 slopes.append(float(np.sum(report["gradient"].reshape(start.shape) * direction.vector)))
         here = float(np.sum(result.gradient * direction.vector))
@@ -439,24 +421,23 @@ class Trunk(Observer):
     def gradient_run(
         self,
         result: Measured,
-        parameter: Any,
-        prepare: Any = None,
+        value: Any = None,
         *,
         within: float | None = None,
         **options: Any,
     ) -> dict:
-        """A fork that goes on to the gradient's use; ``within`` bounds its seconds."""
+        """A run on to the gradient's use, the parameter at ``value``; ``within`` bounds its seconds."""
         episode = result.episode
 
-        def make(reporter: Reporter) -> Observer:
-            if prepare is not None:
-                prepare()
+        def make(parameter: Any, reporter: Reporter) -> Observer:
+            if value is not None:
+                displace(parameter, value)
             return GradientChild(episode, parameter, reporter, **options)
 
         self.count(result)
         try:
             limit = self.deadline if within is None else min(self.deadline, time.monotonic() + within)
-            return self.spawn(make, limit)
+            return self.place.run(make, limit)
         except ChildFailure as failure:
             raise Unmeasurable(f"an unperturbed fork of the program {failure.reason}") from None
 
@@ -492,23 +473,23 @@ class Trunk(Observer):
         """Whether the gradient is read as a live view."""
         return any(r.kind == "view" for r in episode.reads)
 
-    def following_run(self, result: Measured, parameter: Any, *, copies: bool = False) -> dict:
+    def following_run(self, result: Measured, *, copies: bool = False) -> dict:
         """A run on to the parameter's next version; ``copies`` hands out copies, not views."""
-        births = self.stream.births
+        births = self.place.stream.births
         serial = result.episode.next_serial
 
         def following() -> Any:
             return births.live.get(serial) if serial is not None else None
 
-        return self.gradient_run(result, parameter, until_next=True, copies=copies, next_parameter=following)
+        return self.gradient_run(result, until_next=True, copies=copies, next_parameter=following)
 
-    def check_live_view(self, result: Measured, parameter: Any, plain: dict) -> None:
+    def check_live_view(self, result: Measured, plain: dict) -> None:
         """On the CPU ``grad.numpy()`` is a live view that a later ``tape.zero()`` empties.
 
         How a view is used cannot be hooked; but if handing out copies changes the next
         version of the parameter, the program used the view after it had changed.
         """
-        copied = self.following_run(result, parameter, copies=True)
+        copied = self.following_run(result, copies=True)
         if result.episode.next_start is None:
             # An emptied gradient may also end the optimization at once.
             same = plain["continued"] or not copied["continued"]
@@ -521,6 +502,12 @@ class Trunk(Observer):
             result.stale_view = True
             result.changed_by = plain["changed_by"]
             result.gradient = late.reshape(result.gradient.shape)
+
+
+def displace(parameter: Any, value: Any) -> None:
+    """Gives the parameter another content, rounded to its own precision."""
+    memory = arrays.memory(parameter)
+    memory[...] = value.astype(memory.dtype)
 
 
 def doubt_roughness(line: judge.Line, start: Any, dtype: Any, verdict: judge.Judgement) -> judge.Judgement:

@@ -26,9 +26,10 @@ import warp  # noqa: E402  (after the entropy source is pinned)
 from . import devices, hooks, horizon, judge, program  # noqa: E402
 from .attribute import Attribution, Attributor  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
-from .measure import SHORTEN, Measured, Trunk  # noqa: E402
+from .measure import SHORTEN, Measured  # noqa: E402
 from .scout import Episode, Scout, Structure  # noqa: E402
 from .sites import Sites  # noqa: E402
+from .trunk import Target, Trunk, respawned  # noqa: E402
 
 SCOUT_SHARE = 0.75
 """Share of the time limit after which a program that has not come back is given up."""
@@ -126,6 +127,8 @@ class Session:
         self.started = started
         self.devices = devices.DeviceMap()
         self.forward_passes = 0
+        self.respawned = False
+        """Whether forks of the program hung, so that it was run from its beginning each time."""
         self.literals: list[horizon.Literal] = []
         """Numbers of the program that were made smaller to make it measurable."""
 
@@ -190,7 +193,7 @@ class Session:
         if missing and structure.error is None:
             return f"--set {missing[0]}: the program assigns no such module-level constant"
         targets, uncovered = self.choose(structure)
-        return Found(structure, self.measure(targets) if targets else [], uncovered)
+        return Found(structure, self.measure(targets, structure.seconds) if targets else [], uncovered)
 
     # -- a program that is too long ------------------------------------------------------
 
@@ -223,6 +226,8 @@ class Session:
         for name, values in (self.spec.get("overrides") or {}).items():
             substitutions.extend(f"{name}.{key} = {value}" for key, value in values.items())
         substitutions.extend(literal.text for literal in self.literals)
+        if self.respawned:
+            substitutions.append("run from its beginning for every evaluation: forks of it hang")
         self.send({"type": "finished", "forward_passes": self.forward_passes, "substitutions": substitutions})
 
     def scout(self) -> Structure | str:
@@ -279,7 +284,7 @@ class Session:
             return "not-reached: no gradient was read after the backward pass"
         return "not-reached: every gradient that was read belongs to an array computed on the tape"
 
-    def choose(self, structure: Structure) -> tuple[list[tuple[Episode, int, bool]], list[str]]:
+    def choose(self, structure: Structure) -> tuple[list[Target], list[str]]:
         """The episodes to measure: of each parameter the second in full, the first in brief."""
         families: dict[Any, list[Episode]] = {}
         for episode in structure.episodes:
@@ -289,7 +294,7 @@ class Session:
                 key = self.family_key(episode, structure)
                 families.setdefault(key, []).append(episode)
                 episode.variable = list(families).index(key)
-        chosen: list[tuple[Episode, int, bool]] = []
+        chosen: list[Target] = []
         uncovered: list[str] = []
         for number, episodes in enumerate(families.values()):
             if number >= MAX_PARAMETERS:
@@ -322,12 +327,16 @@ class Session:
         )
         return (episode.family, "ordinal", ordinal)
 
-    def measure(self, targets: list[tuple[Episode, int, bool]]) -> list[Measured]:
+    def measure(self, targets: list[Target], usual: float) -> list[Measured]:
+        """Measures in forks of one run; where these hang, in runs from the beginning."""
+
         def progress(done: int, total: int) -> None:
             self.send({"type": "progress", "stage": "measure", "done": done, "total": total})
 
         def work(reporter: Reporter) -> None:
-            self.stream.observer = Trunk(self.stream, reporter, targets, self.deadline - 2.0, progress)
+            self.stream.observer = Trunk(
+                self.stream, reporter, targets, self.deadline - 2.0, progress, usual=usual
+            )
             self.run_user()
 
         self.forward_passes += 1
@@ -341,11 +350,15 @@ class Session:
             reason = "did not reach it again"
             if isinstance(measured, dict):
                 reason, measured = measured["error"], []
+        self.forward_passes += sum(m.forward_passes for m in measured)
+        if any(m.hung for m in measured):
+            measured = respawned(self.stream, self.run_user, targets, self.deadline - 2.0, progress)
+            self.forward_passes += sum(m.forward_passes for m in measured)
+            self.respawned = True
         found = {(m.episode.start, m.episode.serial) for m in measured}
         for episode, iteration, _ in targets:
             if (episode.start, episode.serial) not in found:
                 measured.append(Measured(episode, iteration, problem=f"the measuring run {reason}"))
-        self.forward_passes += sum(m.forward_passes for m in measured)
         return measured
 
     # -- attribution ---------------------------------------------------------------------
