@@ -81,12 +81,13 @@ class _Judge:
             return self.finish(ProgramStatus.INCONCLUSIVE, facts.nothing)
         parameters = _by_parameter(facts.episodes)
         wrong = [rows for rows in parameters if _is_wrong(rows)]
-        if wrong and all(self.meant(rows) for rows in wrong):
+        unmeant = [rows for rows in wrong if not self.meant(rows)]
+        if unmeant:
+            self.wrong(unmeant)
+            return self.finish(ProgramStatus.WRONG, None)
+        if wrong:
             self.verified([self.held(rows) for rows in parameters])
             return self.finish(ProgramStatus.VERIFIED, None)
-        if wrong:
-            self.wrong(wrong)
-            return self.finish(ProgramStatus.WRONG, None)
         weak = [rows for rows in parameters if _is_weak(rows)]
         if weak:
             reason = _weak_reason(weak[0])
@@ -117,7 +118,9 @@ class _Judge:
     def verified(self, parameters: list[list[dict[str, Any]]]) -> None:
         for finding in self.findings:
             hazard = self.hazard_of(finding)
-            if hazard is not None:
+            if self.says_meant(finding):
+                self.decide(finding, Verdict.DISMISSED, "the code says that this is held constant on purpose")
+            elif hazard is not None:
                 self.decide(
                     finding, Verdict.LATENT, "the values changed in this run, but the gradient did not"
                 )
@@ -195,6 +198,11 @@ class _Judge:
         found = self.attributions_of(rows)
         return bool(found) and all(a["resolved"] and causes.meant(a["confirmed"], self.paths) for a in found)
 
+    def says_meant(self, finding: Finding) -> bool:
+        """Whether a finding speaks of a path that the code cuts on purpose."""
+        found = [c for a in self.facts.attributions for c in a["confirmed"]]
+        return any(causes.matches(finding, c, self.paths) and causes.meant([c], self.paths) for c in found)
+
     def held(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows of a parameter as measured with what is meant as constant held constant."""
         found = {a["iteration"]: a for a in self.attributions_of(rows)}
@@ -257,6 +265,8 @@ class _Judge:
         named = [(cause, causes.describe(cause, self.paths)) for cause in attribution["confirmed"]]
         members = tuple(n.removal for _, n in named)
         for cause, name in named:
+            if causes.meant([cause], self.paths):
+                continue  # it takes its part of the difference away, but it is no mistake
             removal = Removal(
                 removed=name.removal,
                 relative_error=attribution["after"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from verdict_facts import PATHS, PROGRAM, attribution, check, episode, facts, finding, overwrite
@@ -168,3 +169,63 @@ def test_a_copy_through_the_host_is_a_constant_where_the_code_says_so(
     assert judged.row.status is status
     (result,) = judged.results
     assert "`target` (train.py:3)" in result.message
+
+
+def cut(kind: str, line: int, **changes: Any) -> dict[str, Any]:
+    """A cause: a path that is cut at a line of train.py."""
+    return {
+        "key": [kind, "train.py", str(line)],
+        "key_parts": [kind, "train.py", line],
+        "kind_of_cause": kind,
+        "stack": [["train.py", line, "main"]],
+        "buffer": "k",
+        "name": "k",
+        "array": "k",
+        "born": [],
+        "how": "off the tape",
+        "operation": "launch",
+        "kernel": "decode",
+        "reader": None,
+        "writer": {"stack": [], "kernel": "decode"},
+        "view_of": None,
+        "alone": 0.0,
+        "leave_one_out": 1.0,
+        **changes,
+    }
+
+
+CUTS = [cut("not-recorded", 4), cut("host-read", 4)]
+
+
+@pytest.mark.parametrize("cause", CUTS, ids=lambda cause: cause["kind_of_cause"])
+@pytest.mark.parametrize(
+    ("comment", "status"),
+    [
+        ("# the stiffness is held constant during a step", ProgramStatus.VERIFIED),
+        ("# bootstrapped target", ProgramStatus.VERIFIED),
+        ("# material constants", ProgramStatus.WRONG),
+    ],
+)
+def test_a_path_that_is_cut_on_purpose_is_no_mistake(
+    cause: dict[str, Any], comment: str, status: ProgramStatus, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(f"import warp\n\n{comment}\nwp.launch(decode, 3, [x], [k])\n")
+    row = episode(1, check(0.0, 1.0, "differs"), check(0.0, 0.4, "differs", "random signs 1"))
+    held = {name: {"fd": 0.0, "relative_error": 0.0} for name in ("gradient", "random signs 1")}
+    run = facts(row, attributions=(attribution(causes=[cause], confirmed=[cause], held=held),))
+    judged = judge_program(PROGRAM, (), run, Paths(tmp_path, tmp_path), "python")
+    assert judged.row.status is status
+    (result,) = judged.results
+    verified = status is ProgramStatus.VERIFIED
+    assert result.verdict is (Verdict.NOTE if verified else Verdict.CONFIRMED)
+    if verified:
+        assert "`k` (train.py:4) is held constant, as the code says" in result.message
+
+
+def test_beside_a_path_that_is_meant_to_be_cut_the_mistake_is_named_alone(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("\n\n# held constant\nwp.launch(decode, 3, [x], [k])\n" + "\n" * 30)
+    row = episode(1, check(0.0, 1.0, "differs"), check(0.0, 0.4, "differs", "random signs 1"))
+    both = [CUTS[0], overwrite(20)]
+    run = facts(row, attributions=(attribution(causes=both, confirmed=both),))
+    judged = judge_program(PROGRAM, (), run, Paths(tmp_path, tmp_path), "python")
+    assert [r.rule for r in judged.results] == ["WL101"]

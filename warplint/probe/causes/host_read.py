@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warplint.model import Counterfactual, Related
+from warplint.model import Counterfactual, Finding, Related
 from warplint.probe.causes.base import Named, Naming, location
 from warplint.probe.facts import Paths
 from warplint.probe.intent import says_meant
@@ -30,6 +30,9 @@ class HostRead(Naming):
             help="hand the array to the kernel instead, or say in a comment that this is detached",
             removal=f"what the host reads of {array} held constant in the finite difference",
         )
+
+    def happened(self, finding: Finding, cause: dict[str, Any]) -> bool:
+        return False  # what cuts the way of no derivative is no hazard
 
     def meant(self, cause: dict[str, Any], paths: Paths) -> bool:
         return says_meant(cause["stack"], cause["name"], paths)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warplint.model import Counterfactual, Related
+from warplint.model import Counterfactual, Finding, Related
 from warplint.probe.causes.base import Named, Naming, by, location
 from warplint.probe.facts import Paths
 from warplint.probe.intent import says_meant
@@ -49,6 +49,9 @@ class NotRecorded(Naming):
             help=help_text,
             removal=f"{operation} recorded on the tape",
         )
+
+    def happened(self, finding: Finding, cause: dict[str, Any]) -> bool:
+        return False  # what cuts the way of no derivative is no hazard
 
     def meant(self, cause: dict[str, Any], paths: Paths) -> bool:
         return says_meant(cause["stack"], cause["buffer"], paths)

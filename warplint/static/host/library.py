@@ -269,6 +269,10 @@ class Interpreter(Calls):
                 arguments[parameter.name] = value
             elif parameter.kind != "scalar":
                 self._bind_paths(summary, parameter.name, value, source, bindings)
+            if isinstance(value, Instance):
+                numbers = [(f"{parameter.name}.{k}", v) for k, v in value.attributes.items()]
+                body = kernel.module.source.code(kernel.node, limit=1 << 20)
+                host.update((k, v) for k, v in numbers if isinstance(v, Carried) and k in body)
         recorded = tape_sees and given.get("record_tape") is not False
         self.emit("launch", summary, bindings, node, arguments, recorded, host)
         return UNKNOWN
