@@ -70,6 +70,8 @@ class Counterfactual(str, enum.Enum):
     """Go back over the latest recording of a tape alone, not over earlier ones still on it."""
     CLEAR_RETAIN = "retained-gradient"
     """Clear ``retain_grad`` on the arrays born at a site."""
+    HOLD_CARRIED = "truncated-horizon"
+    """Hold the state that tapes hand on at its content where each tape begins."""
     FRESH_GRADIENT = "stale-gradient"
     """Hand the reader of a gradient what the backward pass has just added to it."""
     ENABLE_BACKWARD = "backward-disabled"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -35,6 +36,22 @@ def says_meant(stack: Sequence[Sequence[Any]], name: str | None, paths: Paths) -
         words += [_lines(frame, paths), str(frame[2]) if len(frame) > 2 else ""]
     text = "\n".join(words)
     return bool(_DETACHED.search(text) or _CONSTANT.search(text))
+
+
+def says_truncated(place: Sequence[Any], paths: Paths) -> bool:
+    """Whether the function a place is in, or the head of its module, says that windows are meant."""
+    file, line = paths.absolute(paths.display(str(place[0]))), int(place[1])
+    lines = _read(file)
+    try:
+        tree = ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError):
+        return says_detached(place, paths)
+    around = [ast.get_docstring(tree) or "", *lines[max(0, line - 2 * LINES_ABOVE) : line + 1]]
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            end = node.end_lineno or node.lineno
+            around += lines[node.lineno - 1 : end] if node.lineno <= line <= end else []
+    return bool(_DETACHED.search("\n".join(around)))
 
 
 def _lines(place: Sequence[Any], paths: Paths) -> str:

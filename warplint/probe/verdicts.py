@@ -87,6 +87,7 @@ class _Judge:
             return self.finish(ProgramStatus.WRONG, None)
         if wrong:
             self.verified([self.held(rows) for rows in parameters])
+            self.say_what_is_meant(wrong)
             return self.finish(ProgramStatus.VERIFIED, None)
         weak = [rows for rows in parameters if _is_weak(rows)]
         if weak:
@@ -197,6 +198,19 @@ class _Judge:
             return True
         found = self.attributions_of(rows)
         return bool(found) and all(a["resolved"] and causes.meant(a["confirmed"], self.paths) for a in found)
+
+    def say_what_is_meant(self, wrong: list[list[dict[str, Any]]]) -> None:
+        """Notes on causes that are on purpose, where a user should know of them."""
+        for cause in [c for rows in wrong for a in self.attributions_of(rows) for c in a["confirmed"]]:
+            text = causes.note(cause, self.paths)
+            named = causes.describe(cause, self.paths)
+            if text is None or any(r.rule == named.rule for r in self.results):
+                continue
+            predicted = [f for f in self.findings if causes.matches(f, cause, self.paths)]
+            for finding in predicted:
+                self.decide(finding, Verdict.NOTE, text)
+            if not predicted:
+                self.note(named.rule, text, None, location=named.location)
 
     def says_meant(self, finding: Finding) -> bool:
         """Whether a finding speaks of a path that the code cuts on purpose."""

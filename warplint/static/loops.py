@@ -14,7 +14,7 @@ from warplint.static.host.life import Step
 from warplint.static.host.values import Buffer, Tape
 from warplint.static.kernels.summary import AccessKind
 
-__all__ = ["EARLY", "EMPTIED", "VIEW", "Kept", "Loops", "Replayed", "Stale"]
+__all__ = ["EARLY", "EMPTIED", "VIEW", "Kept", "Loops", "Replayed", "Stale", "Truncated"]
 
 EARLY, EMPTIED, VIEW = "early", "emptied", "view"
 
@@ -49,6 +49,16 @@ class Stale:
     """What emptied the gradient."""
 
 
+@dataclass(frozen=True)
+class Truncated:
+    """A tape that begins with the state an earlier one left, after that one's own backward pass."""
+
+    state: Buffer
+    parameter: Buffer
+    backward: Step
+    enter: Step
+
+
 @dataclass
 class _Gradient:
     """What is known of one buffer's gradient at a point of the program."""
@@ -66,16 +76,24 @@ class Loops:
     kept: list[Kept] = field(default_factory=list)
     replayed: list[Replayed] = field(default_factory=list)
     stale: list[Stale] = field(default_factory=list)
+    truncated: list[Truncated] = field(default_factory=list)
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        self.kept, self.replayed, self.stale = [], [], []
+        self.kept, self.replayed, self.stale, self.truncated = [], [], [], []
+        self._windows: list[tuple[set[Buffer], dict[Buffer, int]]] = []
+        """What earlier passes wrote, and the versions of the parameters they read."""
+        self._versions: dict[Buffer, int] = {}
+        self._entered: dict[Recording, Step] = {}
         self._gradients: dict[Buffer, _Gradient] = {}
         self._passed: dict[Tape, list[Recording]] = {}
         self._recorded: dict[Tape, list[Recording]] = {}
         self._open: dict[Tape, Recording] = {}
         """Recordings that were entered and not yet gone back over."""
+        self._read_at_all = {step.buffer for step in steps if step.kind == "read"}
+        self._ended: list[tuple[Step, Recording]] = []
         for step in steps:
             getattr(self, "_" + step.kind)(step)
+        self._find_left_out()
 
     def _gradient(self, buffer: Buffer) -> _Gradient:
         return self._gradients.setdefault(buffer, _Gradient())
@@ -91,6 +109,7 @@ class Loops:
         if step.recording not in recorded:
             recorded.append(step.recording)
         self._open[step.tape] = step.recording
+        self._entered.setdefault(step.recording, step)
 
     def _backward(self, step: Step) -> None:
         assert step.tape is not None
@@ -112,8 +131,42 @@ class Loops:
             if gradient.holds:
                 self.kept.append(Kept(buffer, step, False))
             gradient.holds = True
+        if not again:
+            self._end_window(step, recording)
         passed.append(recording)
         self._open.pop(step.tape, None)
+
+    def _end_window(self, step: Step, recording: Recording) -> None:
+        entered = self._entered.get(recording, step)
+        objectives = {b for back in recording.backwards for b in back.objective or ()}
+        begun = [b for b in first_read(recording) if b not in objectives]
+        versions = {b: self._versions.get(b, 0) for b in parameters(recording)}
+        for written, earlier in self._windows:
+            common = [
+                b
+                for b, version in versions.items()
+                if earlier.get(b) == version and b not in written and b in self._read_at_all
+            ]
+            state = [b for b in begun if b in written]
+            if common and state:
+                self.truncated.append(Truncated(state[0], common[0], step, entered))
+                break
+        self._windows = [*self._windows[-7:], (_written(recording), versions)]
+        self._ended.append((step, recording))
+
+    def _find_left_out(self) -> None:
+        """Tapes that nobody goes back over, though a later one begins with what they left."""
+        for step, recording in self._ended:
+            begun, common = first_read(recording), self._read_at_all.intersection(parameters(recording))
+            for other, entered in self._entered.items():
+                if other.backwards or other is recording:
+                    continue
+                written = _written(other)
+                shared = [b for b in parameters(other) if b in common]
+                state = [b for b in begun if b in written]
+                if shared and state:
+                    self.truncated.append(Truncated(state[0], shared[0], step, entered))
+                    break
 
     def _zero(self, step: Step) -> None:
         assert step.tape is not None
@@ -173,6 +226,12 @@ class Loops:
         assert step.buffer is not None
         gradient = self._gradient(step.buffer)
         gradient.changed = gradient.used
+        self._versions[step.buffer] = self._versions.get(step.buffer, 0) + 1
+        for written, _ in self._windows:  # a copy carries the state on, anything else ends it
+            if step.source in written:
+                written.add(step.buffer)
+            else:
+                written.discard(step.buffer)
 
 
 def parameters(recording: Recording) -> list[Buffer]:
@@ -185,6 +244,21 @@ def parameters(recording: Recording) -> list[Buffer]:
                 if binding.requires_grad is True and binding.differentiable:
                     found.setdefault(binding.buffer)
     return [b for b in found if b not in written]
+
+
+def first_read(recording: Recording) -> list[Buffer]:
+    """Arrays whose content from before the recording its operations read."""
+    written: set[Buffer] = set()
+    found: dict[Buffer, None] = {}
+    for event in recording.events:
+        for access in event.effect.reads:
+            binding = event.bindings.get(access.path)
+            if binding is not None and binding.buffer not in written and binding.differentiable:
+                found.setdefault(binding.buffer)
+        for access in event.effect.writes:
+            if access.path in event.bindings:
+                written.add(event.bindings[access.path].buffer)
+    return list(found)
 
 
 def accumulators(recording: Recording) -> list[Buffer]:

@@ -181,6 +181,41 @@ for it in range(4):
             ("no-gradient", "return wp.zeros(n, dtype=float, requires_grad=grad)"),
         ],
     ),
+    "a tape for every frame, the state goes on": (
+        """
+x = array([0.8])
+for it in range(3):
+    state = array([0.5, 1.0])
+    for frame in range(4):
+        loss, after = zeros(1), zeros(2)
+        with wp.Tape() as tape:
+            wp.launch(grow, 2, [state, x], [after])
+            wp.launch(misfit, 2, [after, 2.0], [loss])
+        tape.backward(loss)
+        state = after
+    x.assign(x.numpy() - 0.05 * x.grad.numpy())
+    x.grad.zero_()
+""",
+        [("truncated-horizon", "tape.backward(loss)")],
+    ),
+    "only the last chunk goes back, and gradients are never zeroed": (
+        """
+x = array([0.8])
+for it in range(3):
+    state = array([0.5, 1.0])
+    for chunk in range(3):
+        loss = zeros(1)
+        with wp.Tape() as tape:
+            states = [state] + [zeros(2) for _ in range(3)]
+            for k in range(3):
+                wp.launch(grow, 2, [states[k], x], [states[k + 1]])
+            wp.launch(misfit, 2, [states[3], 2.0], [loss])
+        state = wp.clone(states[3])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.05 * x.grad.numpy())
+""",
+        [("kept-gradient", "tape.backward(loss)"), ("truncated-horizon", "tape.backward(loss)")],
+    ),
 }
 
 
@@ -256,6 +291,32 @@ for it in range(4):
     first.backward()
     x.assign(x.numpy() - 0.01 * x.grad.numpy())
     first.zero(), second.zero()
+""",
+    "a loss that adds up over tapes, each gone back over on its own": """
+x, loss = array([0.5, 1.0]), zeros(1)
+for it in range(4):
+    loss.zero_()
+    for target in (1.0, 2.0, 3.0):
+        with wp.Tape() as tape:
+            y = zeros(2)
+            wp.launch(square, 2, [x, 0.5], [y])
+            wp.launch(misfit, 2, [y, target], [loss])
+        tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    x.grad.zero_()
+""",
+    "an update after every frame": """
+x = array([0.8])
+state = array([0.5, 1.0])
+for it in range(6):
+    loss, after = zeros(1), zeros(2)
+    with wp.Tape() as tape:
+        wp.launch(grow, 2, [state, x], [after])
+        wp.launch(misfit, 2, [after, 2.0], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.05 * x.grad.numpy())
+    tape.zero()
+    state = after
 """,
     "a retained gradient on an array written once": """
 x = array([0.5, 1.0])

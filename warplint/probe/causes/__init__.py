@@ -20,9 +20,10 @@ from warplint.probe.causes.overwrites import Overwrites
 from warplint.probe.causes.replayed_launches import ReplayedLaunches
 from warplint.probe.causes.retained_gradients import RetainedGradients
 from warplint.probe.causes.stale_reads import StaleReads
+from warplint.probe.causes.truncated_horizon import TruncatedHorizon
 from warplint.probe.facts import Paths
 
-__all__ = ["Named", "choose", "describe", "happened", "matches", "meant", "place"]
+__all__ = ["Named", "choose", "describe", "happened", "matches", "meant", "note", "place"]
 
 _NAMINGS: dict[str, Naming] = {
     naming.kind.value: naming
@@ -37,6 +38,7 @@ _NAMINGS: dict[str, Naming] = {
         ReplayedLaunches(),
         RetainedGradients(),
         StaleReads(),
+        TruncatedHorizon(),
     )
 }
 
@@ -69,6 +71,11 @@ def meant(found: Sequence[dict[str, Any]], paths: Paths) -> bool:
     said = [_NAMINGS[c["kind_of_cause"]].meant(c, paths) for c in found]
     silent = [c["kind_of_cause"] for c, says in zip(found, said, strict=True) if not says]
     return any(said) and all(kind == Counterfactual.SET_REQUIRES_GRAD.value for kind in silent)
+
+
+def note(cause: dict[str, Any], paths: Paths) -> str | None:
+    """What is worth saying of a cause that is on purpose."""
+    return _NAMINGS[cause["kind_of_cause"]].note(cause, paths)
 
 
 def place(cause: dict[str, Any]) -> list[Any]:

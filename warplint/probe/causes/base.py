@@ -55,6 +55,10 @@ class Naming:
         """Whether the code says that the cause is on purpose."""
         return False
 
+    def note(self, cause: dict[str, Any], paths: Paths) -> str | None:
+        """What is worth saying of a cause that is on purpose."""
+        return None
+
 
 def by(kernel: str | None) -> str:
     """The writer or reader in words: a kernel, a copy."""

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from . import arrays
+from .carried import CarriedState
 from .forks import Reporter
 from .held import HostReads
 from .hooks import LOADING, Event, Observer
+from .kernels import may_read
 from .scout import Episode, adopt_manual_gradients, manual_seeds, note_chain
 from .sites import Sites
 
@@ -49,6 +51,51 @@ def recording_of(event: Event) -> tuple | None:
         return None
     tape = event.details["tape"]
     return (getattr(tape, "_warplint_recording", id(tape)), len(tape.launches), id(arrays.root(loss)))
+
+
+class Terms:
+    """What each backward call of an episode adds to the objective."""
+
+    def __init__(self) -> None:
+        self.recordings: set[tuple] = set()
+        self.left: dict[int, tuple[Any, int, float]] = {}
+        """Losses gone back over, by identity: the array, its resets and its value then."""
+
+    def of(self, event: Event, value: float) -> float:
+        """``value``, without what an earlier call of the episode has counted already.
+
+        That is all of it for a second pass over the same recording, and what a loss array
+        held before where the recording only adds to it.
+        """
+        recording = recording_of(event)
+        if recording is None:
+            return value
+        if recording in self.recordings:
+            return 0.0
+        self.recordings.add(recording)
+        base = arrays.root(event.details["loss"])
+        resets = arrays.resets(base)
+        known, then, before = self.left.get(id(base), (None, 0, 0.0))
+        self.left[id(base)] = (base, resets, value)
+        counted = known is base and then == resets and _adds_to(event.details["tape"], base)
+        return value - before if counted else value
+
+    def note_launch(self, event: Event) -> None:
+        """A launch off the tape may have reset a loss."""
+        if self.left and not event.recorded:
+            for _, array in event.arrays:
+                self.left.pop(id(arrays.root(array)), None)
+
+
+def _adds_to(tape: Any, base: Any) -> bool:
+    """Whether a tape's first launch on an array goes on from what the array held."""
+    for launch in tape.launches:
+        if callable(launch):
+            continue
+        for label, array in arrays.arguments(launch[0], launch[3], launch[4]):
+            if arrays.root(array) is base:
+                return may_read(launch[0], label)
+    return False
 
 
 def seeds_of(event: Event, chain: set[int], adjoints: set[int] | frozenset[int]) -> dict[int, Any]:
@@ -176,20 +223,25 @@ class ObjectiveChild(Observer):
         included: list[bool],
         held: HostCopies | None = None,
         host_reads: HostReads | None = None,
+        carried: CarriedState | None = None,
     ) -> None:
         self.episode = episode
         self.reporter = reporter
+        self.carried = carried
         self.seeds = seeds
         self.included = included
         self.held = held
         self.host_reads = host_reads
         self.values: list[float] = []
-        self.recordings: set[tuple] = set()
+        self.terms = Terms()
         self.chain: set[int] = set()
 
     def before(self, event: Event) -> None:
+        if self.carried is not None:
+            self.carried.hold(event)
         if event.kind == "launch":
             self.chain.clear()
+            self.terms.note_launch(event)
         if event.kind in ("backward", "adjoint"):
             index = len(self.values)
             baseline = self.seeds[index] if index < len(self.seeds) else None
@@ -197,10 +249,7 @@ class ObjectiveChild(Observer):
                 baseline = None
             value = objective_of(event, baseline, self.chain)
             if value is not None:
-                recording = recording_of(event)
-                self.values.append(0.0 if recording in self.recordings else value)
-                if recording is not None:
-                    self.recordings.add(recording)
+                self.values.append(self.terms.of(event, value))
                 if len(self.values) == len(self.included):
                     terms = [v for v, counts in zip(self.values, self.included) if counts]
                     changed = self.held.changed if self.held is not None else set()
@@ -211,6 +260,7 @@ class ObjectiveChild(Observer):
                             "complete": True,
                             "changed": changed,
                             "reads": reads,
+                            "carried": self.carried is not None and self.carried.changed,
                         }
                     )
         elif event.name == self.episode.next_start:
@@ -253,6 +303,7 @@ class GradientChild(Observer):
         copies: bool = False,
         extra: Callable[[], Any] | None = None,
         host_reads: HostReads | None = None,
+        carried: CarriedState | None = None,
         next_parameter: Callable[[], Any] | None = None,
     ) -> None:
         self.episode = episode
@@ -262,12 +313,13 @@ class GradientChild(Observer):
         self.copies = copies
         self.extra = extra
         self.host_reads = host_reads
+        self.carried = carried
         self.next_parameter = next_parameter
         self.revise: Callable[[Any], Any] | None = None
         """What a counterfactual makes of the consumed gradient."""
         self.reads: list[tuple[int, int, Any]] = []
         self.objectives: list[float] = []
-        self.recordings: set[tuple] = set()
+        self.counted_terms = Terms()
         self.seeds: list[dict[int, Any]] = []
         self.epochs: list[int | None] = []
         """Resets of the parameter's gradient as each backward call ended that changed it."""
@@ -292,11 +344,14 @@ class GradientChild(Observer):
     def before(self, event: Event) -> None:
         if event.name == self.episode.next_start and self.reads:
             self.leave(True)
+        if self.carried is not None:
+            self.carried.before(event)
         if self.until_next and self.episode.next_start is None and self.reads and self.goes_on(event):
             self.continued = True
             self.leave(True)
         if event.kind == "launch":
             self.chain.clear()
+            self.counted_terms.note_launch(event)
         if event.kind in ("backward", "adjoint"):
             if event.kind == "adjoint":
                 adopt_manual_gradients(event)
@@ -305,10 +360,7 @@ class GradientChild(Observer):
             seeds = seeds_of(event, self.chain, self.adjoints)
             value = objective_of(event, seeds, self.chain)
             if value is not None:
-                recording = recording_of(event)
-                self.objectives.append(0.0 if recording in self.recordings else value)
-                if recording is not None:
-                    self.recordings.add(recording)
+                self.objectives.append(self.counted_terms.of(event, value))
                 self.seeds.append(seeds)
                 self.terms.append(len(seeds) + (event.details.get("loss") is not None))
                 self.resolution = max(self.resolution, _resolution(event))
@@ -345,6 +397,8 @@ class GradientChild(Observer):
 
     def after(self, event: Event) -> None:
         self.copied.note(event)
+        if self.carried is not None:
+            self.carried.after(event)
         if event.kind == "adjoint":
             note_chain(event, self.chain)
         if event.kind == "backward" and self.read_too_early and self.objectives:
@@ -441,6 +495,7 @@ class GradientChild(Observer):
                 "loading": LOADING,
                 "continued": self.continued,
                 "copied": self.copied,
+                "carried": self.carried,
                 "host_reads": self.host_reads,
                 "late": self.late,
                 "changed_by": self.changed_by,

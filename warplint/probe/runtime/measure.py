@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import arrays, judge
+from .carried import CarriedState, Windows
 from .episodes import GradientChild, HostCopies, ObjectiveChild
 from .forks import ChildFailure, Reporter
 from .held import HostReads
@@ -94,6 +95,7 @@ class Measured:
     """The differing checks again, with these copies held constant."""
     host_reads: list[dict[str, Any]] = field(default_factory=list)
     """Where the host read values that depend on the parameter: key, stack, array, backwards."""
+    windows: Windows | None = None
     adjoint_noise: float = 0.0
     child_seconds: float = 0.0
 
@@ -260,11 +262,15 @@ class Measurement:
         reference = scale * total if total > 0.0 else None
 
         def at(
-            vector: Any, t: float, held: HostCopies | None = None, reads: HostReads | None = None
+            vector: Any,
+            t: float,
+            held: HostCopies | None = None,
+            reads: HostReads | None = None,
+            carried: CarriedState | None = None,
         ) -> float:
             def make(parameter: Any, reporter: Reporter) -> Observer:
                 displace(parameter, start + t * vector)
-                return ObjectiveChild(episode, reporter, seeds, included, held, reads)
+                return ObjectiveChild(episode, reporter, seeds, included, held, reads, carried)
 
             self.count(result)
             try:
@@ -275,6 +281,8 @@ class Measurement:
                 if failure.hung:
                     raise Hung(HUNG) from None
                 return float("nan")
+            if carried is not None:
+                carried.changed = carried.changed or report.get("carried", False)
             if held is not None:
                 held.changed |= report.get("changed", set())
             if reads is not None:
@@ -335,6 +343,28 @@ class Measurement:
             if base["copied"]:
                 self.hold_host_copies(result, base["copied"], at)
             self.find_host_reads(result, at)
+            if not result.constant:
+                self.hold_carried_state(result, base["copied"], at)
+
+    def hold_carried_state(self, result: Measured, copied: HostCopies, at: Any) -> None:
+        """What is the finite difference if the state is held constant where each tape begins?
+
+        It is the one of windows that do not know of each other; where it is another than the
+        episode's, the horizon matters.
+        """
+        fresh = CarriedState(self.place.stream.sites)
+        carried = self.gradient_run(result, carried=fresh)["carried"]
+        if not carried:
+            return
+        differing = [(name, check) for name, check in result.checks if check.outcome == judge.DIFFERS]
+        held = {}
+        for name, check in differing:
+            vector, h = result.vectors[name], check.step
+            high, low = (at(vector, t, copied or None, None, carried) for t in (h, -h))
+            held[name] = (high - low) / (2.0 * h)
+        if not carried.changed or not np.all(np.isfinite(list(held.values()))):
+            return
+        result.windows = Windows(carried.names, carried.passes, carried.session, held)
 
     def find_host_reads(self, result: Measured, at: Any) -> None:
         """Notes where host code reads values that change with the parameter."""

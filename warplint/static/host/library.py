@@ -156,6 +156,8 @@ class Interpreter(Calls):
             retains=kwargs.get("retain_grad", base.retains if base else False) is True,
         )
         if name == "clone" and source is not None:
+            if not self.active:
+                self.lived("change", node, buffer=made, source=base)
             recorded = made.requires_grad is not False and inherited is not False
             self._emit_copy("wp.clone", made, source, node, recorded=recorded)
         return made
@@ -431,7 +433,7 @@ class Interpreter(Calls):
             return
         changed = base_of(target)
         if not self.active and changed is not None and changed.requires_grad:
-            self.lived("change", node, buffer=changed)
+            self.lived("change", node, buffer=changed, source=base_of(origin))
         if partial:
             base = base_of(target)
             assert base is not None

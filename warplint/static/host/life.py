@@ -38,6 +38,8 @@ class Step:
     """Where the view that is used was taken."""
     copied: bool = False
     """What was read does not change any more."""
+    source: Buffer | None = None
+    """What was copied into the buffer."""
 
 
 @dataclass

@@ -17,6 +17,7 @@ from .overwrites import Overwrites
 from .replayed_launches import ReplayedLaunches
 from .retained_gradients import RetainedGradients
 from .stale_reads import StaleReads
+from .truncated_horizon import TruncatedHorizon
 
 __all__ = ["KINDS", "CounterfactualRun", "Kind"]
 
@@ -26,6 +27,7 @@ KINDS: tuple[type[Kind], ...] = (
     NotRecorded,
     HostRead,
     StaleReads,
+    TruncatedHorizon,
     ReplayedLaunches,
     KeptGradients,
     RetainedGradients,
