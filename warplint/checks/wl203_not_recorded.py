@@ -18,7 +18,7 @@ RULE = "WL203"
 @check(RULE, order=80)
 def not_recorded(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
     """Launches, copies and native sums of active values that no tape sees."""
-    if not graph.objective_known:
+    if not graph.objective_known or graph.recording.custom:
         return
     for event, written, why, advice in (*_on_the_tape(graph), *_before(graph), *_behind(graph)):
         if not claims.first(RULE, event.site):

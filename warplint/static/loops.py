@@ -63,10 +63,15 @@ class Truncated:
 class _Gradient:
     """What is known of one buffer's gradient at a point of the program."""
 
-    holds: bool = False
+    holds: Step | None = None
+    """The pass that has left something in it."""
     used: bool = False
     changed: bool = False
     emptied: Step | None = None
+
+    def held(self, step: Step) -> bool:
+        """Whether it may hold something when ``step`` happens."""
+        return self.holds is not None and step.compatible(self.holds)
 
 
 @dataclass
@@ -85,7 +90,7 @@ class Loops:
         self._versions: dict[Buffer, int] = {}
         self._entered: dict[Recording, Step] = {}
         self._gradients: dict[Buffer, _Gradient] = {}
-        self._passed: dict[Tape, list[Recording]] = {}
+        self._passed: dict[Tape, dict[Recording, Step]] = {}
         self._recorded: dict[Tape, list[Recording]] = {}
         self._open: dict[Tape, Recording] = {}
         """Recordings that were entered and not yet gone back over."""
@@ -115,25 +120,25 @@ class Loops:
         assert step.tape is not None
         recording = step.recording
         assert recording is not None
-        passed = self._passed.setdefault(step.tape, [])
-        again = recording in passed
+        passed = self._passed.setdefault(step.tape, {})
+        again = recording in passed and step.compatible(passed[recording])
         objectives = [b.objective for b in recording.backwards]
         twice = again and len(objectives) > 1 and objectives.count(objectives[-1]) > 1
         for buffer in parameters(recording):
             gradient = self._gradient(buffer)
-            if gradient.holds and ((gradient.used and gradient.changed) or twice):
+            if gradient.held(step) and ((gradient.used and gradient.changed) or twice):
                 self.kept.append(Kept(buffer, step, twice and not gradient.changed))
-            gradient.holds = True
+            gradient.holds = step
             gradient.used = gradient.changed = False
             gradient.emptied = None
         for buffer in accumulators(recording):
             gradient = self._gradient(buffer)
-            if gradient.holds:
+            if gradient.held(step):
                 self.kept.append(Kept(buffer, step, False))
-            gradient.holds = True
+            gradient.holds = step
         if not again:
             self._end_window(step, recording)
-        passed.append(recording)
+        passed[recording] = step
         self._open.pop(step.tape, None)
 
     def _end_window(self, step: Step, recording: Recording) -> None:
@@ -187,17 +192,24 @@ class Loops:
         buffer = step.buffer
         assert buffer is not None
         gradient = self._gradient(buffer)
-        if gradient.holds and gradient.used:
+        if gradient.held(step) and gradient.used:
             self.kept.append(Kept(buffer, step, False))
-        gradient.holds, gradient.used, gradient.emptied = True, False, None
+        gradient.holds, gradient.used, gradient.emptied = step, False, None
+
+    def _forget(self, step: Step) -> None:
+        self._gradients.clear()
+        self._passed.clear()
+        self._recorded.clear()
+        self._open.clear()
+        self._windows.clear()
 
     # -- gradients ----------------------------------------------------------------------------
 
     def _empty(self, buffer: Buffer, step: Step) -> None:
         gradient = self._gradient(buffer)
-        if gradient.holds:
+        if gradient.holds is not None:
             gradient.emptied = step
-        gradient.holds = False
+        gradient.holds = None
 
     def _clear(self, step: Step) -> None:
         assert step.buffer is not None
@@ -210,7 +222,7 @@ class Loops:
         waiting = [r for r in self._open.values() if buffer in parameters(r)]
         if step.copied and waiting and not gradient.holds:
             self.stale.append(Stale(buffer, EARLY, step))
-        elif gradient.emptied is not None and not gradient.holds:
+        elif gradient.emptied is not None and not gradient.holds and step.compatible(gradient.emptied):
             self.stale.append(Stale(buffer, EMPTIED, step, gradient.emptied))
         gradient.used = True
 

@@ -38,6 +38,15 @@ class Calls(PythonLibrary):
         if isinstance(node.func, cst.Name) and node.func.value == "super":
             return self._super()
         callee = self.evaluate(node.func)
+        if "assert" in called_as(node):  # what is only looked at by a test is not used
+            self.life.checking += 1
+            try:
+                return self._call_with(callee, node)
+            finally:
+                self.life.checking -= 1
+        return self._call_with(callee, node)
+
+    def _call_with(self, callee: Any, node: cst.Call) -> Any:
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         marks: list[Mark | None] = []
@@ -67,9 +76,9 @@ class Calls(PythonLibrary):
         self.marks = (marks, named)
         result = self.call(callee, args, kwargs, node)
         if result is UNKNOWN and not follow and (args or kwargs):
-            name = node.func.attr.value if isinstance(node.func, cst.Attribute) else callee_name(callee)
+            name = called_as(node) if isinstance(node.func, cst.Attribute) else callee_name(callee)
             given = [*args, *kwargs.values()]
-            self.life.handed_on(name, given, self.site(node), self.frame.statement)
+            self.life.handed_on(name, given, self.site(node), self.frame.statement, dict(self.guards))
         return result
 
     def call(self, callee: Any, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
@@ -298,3 +307,10 @@ class Calls(PythonLibrary):
         elif last == "classmethod":
             value.binding = "class"
         return value
+
+
+def called_as(node: cst.Call) -> str:
+    """The last name in what is called, as written."""
+    if isinstance(node.func, cst.Attribute):
+        return node.func.attr.value
+    return node.func.value if isinstance(node.func, cst.Name) else ""

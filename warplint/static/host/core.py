@@ -214,7 +214,7 @@ class Core:
 
     def lived(self, kind: str, node: Any, **what: Any) -> None:
         """Note a step in the life of a tape or of a gradient."""
-        self.life.add(kind, self.site(node), self.frame.statement, **what)
+        self.life.add(kind, self.site(node), self.frame.statement, guards=dict(self.guards), **what)
 
     def step(self) -> None:
         self.steps += 1
@@ -234,6 +234,8 @@ class Core:
         self.turns.clear()
         self.guards.clear()
         self.active, self.waiting, self._journals = [], [], []
+        self.prelude, self.seeds = [], {}
+        self.life.forget()
 
     def skip(self, what: str) -> None:
         """Remember a call that could not be followed (shown with ``--verbose``)."""

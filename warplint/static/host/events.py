@@ -127,6 +127,8 @@ class Recording:
     """Writes beside the tape before its backward pass: after the block, or through host memory."""
     prelude: list[Event] = field(default_factory=list)
     """What ran before, while no tape was recording."""
+    custom: bool = False
+    """It holds adjoints that the host wrote itself (``tape.record_func``)."""
     closed: bool = False
     """The tape was reset: nothing of this is left for a backward pass."""
 

@@ -211,7 +211,7 @@ class Expressions(Core):
     def placeholder_attribute(self, owner: Placeholder, name: str) -> Any:
         if owner.buffer is not None:
             return self.array_attribute(owner.buffer, name, None)
-        if "<tape>" in owner.children and name in ("backward", "zero", "reset"):
+        if "<tape>" in owner.children and name in ("backward", "zero", "reset", "record_func"):
             return Bound(owner.children["<tape>"], name)
         if name in _ARRAY_METHODS or (owner.library and name in _LIBRARY_METHODS):
             return Bound(owner, name)

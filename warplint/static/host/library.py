@@ -397,6 +397,11 @@ class Interpreter(Calls):
         self.emit("launch", effect, bindings, node, recorded=False)
         return out
 
+    def _captured(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        """A graph is recorded or replayed: gradients change when nobody can see it."""
+        self.lived("forget", node)
+        return UNKNOWN
+
     def _module_options(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
         options = args[0] if args else kwargs.get("options")
         module = kwargs.get("module", args[1] if len(args) > 1 else None)
@@ -544,6 +549,9 @@ class Interpreter(Calls):
                 return self.enter(tape, node)
             self.leave(tape, node)
             return None
+        if name == "record_func":
+            for recorded in self.recordings:
+                recorded.custom = recorded.custom or recorded.tape is tape
         if name in ("zero", "reset"):
             self.lived(name, node, tape=tape)
         if name == "reset":
@@ -713,6 +721,11 @@ _WARP: dict[str, Any] = {
     "array_inner": Interpreter._reduction,
     "array_scan": Interpreter._reduction,
     "set_module_options": Interpreter._module_options,
+    "constant": lambda self, args, kwargs, node: args[0] if args else UNKNOWN,
+    "ScopedCapture": lambda self, args, kwargs, node: Instance(External("warp.ScopedCapture"), open=True),
+    "capture_begin": Interpreter._captured,
+    "capture_end": Interpreter._captured,
+    "capture_launch": Interpreter._captured,
     "map": Interpreter._map,
     "to_torch": Interpreter._to_torch,
     "from_torch": Interpreter._from_other,

@@ -6,7 +6,7 @@ steps do: which tape was entered when, which gradient was read after which pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,8 @@ class Step:
 
     ``kind``: enter, backward, zero or reset (of ``tape``); clear, read, use or change (of
     ``buffer``: its gradient was overwritten, read, a view of it was used; its value was changed
-    off the tape; adjoint: a manual adjoint launch accumulates into it).
+    off the tape; adjoint: a manual adjoint launch accumulates into it); or forget: from here on
+    nothing is known of any gradient (a captured graph was replayed, another function was entered).
     """
 
     kind: str
@@ -40,6 +41,12 @@ class Step:
     """What was read does not change any more."""
     source: Buffer | None = None
     """What was copied into the buffer."""
+    guards: Mapping[int, int] = field(default_factory=dict)
+    """Arms of undecided branches it stands in."""
+
+    def compatible(self, other: Step) -> bool:
+        """Whether both can happen in one run (they are not in opposite arms of a branch)."""
+        return all(other.guards.get(branch, arm) == arm for branch, arm in self.guards.items())
 
 
 @dataclass
@@ -49,18 +56,33 @@ class Life:
     steps: list[Step] = field(default_factory=list)
     manual: set[Buffer] = field(default_factory=set)
     """Arrays that manual adjoint launches accumulate into."""
+    checking: int = 0
+    """Inside of how many assertions the host is: what they look at is not used."""
 
     def add(self, kind: str, site: Site, statement: Site | None, **what: Any) -> None:
-        if len(self.steps) < _MAX_STEPS:
+        if len(self.steps) < _MAX_STEPS and not (self.checking and kind in ("read", "use")):
             self.steps.append(Step(kind, site, statement or site, **what))
 
-    def handed_on(self, name: str, values: Iterable[Any], site: Site, statement: Site | None) -> None:
+    def forget(self) -> None:
+        """Another function is entered: what happened in the last one says nothing about it."""
+        if self.steps:
+            last = self.steps[-1]
+            self.steps.append(Step("forget", last.site, last.statement))
+
+    def handed_on(
+        self,
+        name: str,
+        values: Iterable[Any],
+        site: Site,
+        statement: Site | None,
+        guards: Mapping[int, int],
+    ) -> None:
         """Gradients among the arguments of a call that is not followed."""
         for value in _adjoints(values):
             kind = "clear" if "zero" in name or name in ("fill_", "copy") else "read"
-            self.add(kind, site, statement, buffer=value.base, copied=True)
+            self.add(kind, site, statement, buffer=value.base, copied=True, guards=guards)
             if name == "step":
-                self.add("change", site, statement, buffer=value.base)
+                self.add("change", site, statement, buffer=value.base, guards=guards)
 
 
 def _adjoints(values: Iterable[Any], depth: int = 0) -> Iterable[Adjoint]:

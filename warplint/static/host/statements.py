@@ -12,6 +12,7 @@ from warplint.static.host.events import Recording
 from warplint.static.host.expressions import UNKNOWN_LENGTH, Expressions
 from warplint.static.host.values import (
     UNKNOWN,
+    Adjoint,
     Buffer,
     Class,
     Deferred,
@@ -260,6 +261,9 @@ class Statements(Expressions):
         if isinstance(left, Pointer):  # in place: the name keeps its object
             self.written_through(left, node)
             return
+        if isinstance(left, Adjoint):  # scaled or clipped in place
+            self.lived("read", node, buffer=left.base, copied=True)
+            return
         if isinstance(left, List) and name == "Add":
             items = self.iterate(right)
             self.touch(left.items)
@@ -430,14 +434,14 @@ class Statements(Expressions):
         self.drive(manager, consume)
         return ran[0] if ran else self._with_items(node, rest)
 
-    def enter(self, manager: Any, node: Any) -> Any:
-        """``__enter__`` of a context manager."""
+    def enter(self, manager: Any, node: Any, *, handed_in: bool = False) -> Any:
+        """``__enter__`` of a context manager; what a tape that was handed in holds already is not known."""
         if isinstance(manager, Placeholder) and "tape" in manager.name.lower():
             # a tape that somebody handed in
             if "<tape>" not in manager.children:
                 self.events += 1
                 manager.children["<tape>"] = Tape(self.events, self.site(node))
-            self.enter(manager.children["<tape>"], node)
+            self.enter(manager.children["<tape>"], node, handed_in=True)
             return manager
         if isinstance(manager, Tape):
             current = next(
@@ -450,7 +454,7 @@ class Statements(Expressions):
             )
             if current is None:
                 current = Recording(manager, self.site(node), call_path=self.call_path())
-                current.prelude = list(self.prelude)
+                current.prelude = [] if handed_in else list(self.prelude)
                 self.recordings.append(current)
             self.lived("enter", node, tape=manager, recording=current)
             self.active = [*self.active, current]
@@ -475,6 +479,8 @@ class Statements(Expressions):
             method = manager.cls.lookup("__exit__")
             if isinstance(method, Function):
                 self.call_function(method, [manager, None, None, None], {}, node)
+        elif isinstance(manager, Instance) and manager.cls.last == "ScopedCapture":
+            self.lived("forget", node)  # nothing of it has run yet
 
     def _match(self, node: Any) -> Signal | None:
         signal: Signal | None = None
