@@ -77,12 +77,24 @@ def _before(graph: ScopeGraph) -> Iterator[_Cut]:
         if buffer is None or buffer.consumed or not graph.starts_useful(buffer):
             continue
         for event, written in chain:
+            if _again_on_the_tape(graph, event, written):
+                continue
             yield (
                 event,
                 written,
                 "before the tape begins to record",
                 "move it into the tape, or say in a comment that its result is detached",
             )
+
+
+def _again_on_the_tape(graph: ScopeGraph, event: Event, written: Binding) -> bool:
+    """Whether the tape sees the same operation once more: this was an earlier evaluation."""
+    return any(
+        e.recorded
+        and e.effect is event.effect
+        and any(b.buffer is written.buffer for b in e.bindings.values())
+        for e in graph.events
+    )
 
 
 def _behind(graph: ScopeGraph) -> Iterator[_Cut]:
