@@ -143,6 +143,37 @@ def check_command(**given: Any) -> int:
     return run_check(given)
 
 
+@cli.command("graph", context_settings=_HELP)
+@click.argument("program")
+@click.option(
+    "--format",
+    type=click.Choice(["dot", "svg", "mermaid", "json"]),
+    default="dot",
+    show_default=True,
+    help="svg needs Graphviz.",
+)
+@click.option("--output-file", metavar="FILE", help="Write to FILE instead of standard output.")
+@click.option("--scope", type=click.IntRange(min=1), metavar="N", help="Only the N-th scope that is reached.")
+@click.option(
+    "--turns",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Turns of a loop to draw; the others are folded into one box.",
+)
+def graph_command(program: str, format: str, output_file: str | None, scope: int | None, turns: int) -> int:
+    """Draw the dataflow graph of each tape scope of PROGRAM, a Python file.
+
+    Ellipses are the contents of arrays, boxes are operations. A thick edge is a value that the
+    backward pass needs again; a red one overwrites such a value before it has been used.
+    Nothing is executed.
+    """
+    from warplint.cli.graph import graph
+
+    return graph(program, format, output_file, scope, turns)
+
+
 @cli.command("rule", context_settings=_HELP)
 @click.argument("rule")
 @click.option("--format", type=click.Choice(["text", "json", "markdown"]), default="text")

@@ -9,7 +9,6 @@ where both hold (activity analysis).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,7 +83,6 @@ class ScopeGraph:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.events = recording.events
-        self.graph: Any = nx.MultiDiGraph()
         self.real: Any = nx.DiGraph()
         """Derivative edges that exist, given ``requires_grad`` and what was recorded."""
         self.ideal: Any = nx.DiGraph()
@@ -100,6 +98,8 @@ class ScopeGraph:
         self._contents: dict[Version, Version] = {}
         """Versions that a whole copy made, with the one they are equal to."""
         self._preserving: set[Event] = set()
+        self._kept: set[tuple[Version, Version]] = set()
+        """Versions of which a part is left in the next one."""
         for event in self.events:
             self._add(event)
 
@@ -113,7 +113,6 @@ class ScopeGraph:
             self.real.add_node(version)
             self.wished.add_node(version)
             self.ideal.add_node(version)
-            self.graph.add_node(version, kind="version", label=f"{buffer.name or buffer.origin} v{number}")
         return version
 
     def _next(self, buffer: Buffer) -> Version:
@@ -123,13 +122,7 @@ class ScopeGraph:
 
     def _add(self, event: Event) -> None:
         effect, bindings = event.effect, event.bindings
-        operation = ("operation", event.number)
-        self.graph.add_node(operation, kind=event.kind, label=event.label, recorded=event.recorded)
         before = {path: self._version(b.buffer) for path, b in bindings.items()}
-        read_paths = {a.path for a in effect.reads}
-        for path in sorted(read_paths & before.keys()):
-            needed = effect.needs_value(path)
-            self.graph.add_edge(before[path], operation, kind="read", needs_value=needed, path=path)
         fresh: dict[int, Version] = {}
         after: dict[str, Version] = {}
         for path in sorted({a.path for a in effect.writes} & bindings.keys()):
@@ -140,12 +133,9 @@ class ScopeGraph:
             if event.kind == "reset" and event.label in _CONSTANT_RESETS and not binding.region:
                 self._constants.add(version)
             accesses = effect.writes_of(path)
-            kinds = {a.kind for a in accesses}
-            kind = "accumulate" if kinds == {AccessKind.ACCUMULATE} else "write"
-            self.graph.add_edge(operation, version, kind=kind, path=path)
             if not any(_covers(event, binding, a) for a in accesses):
                 self._connect(before[path], version, binding, binding, event, kept=True)
-                self.graph.add_edge(before[path], version, kind="kept")
+                self._kept.add((before[path], version))
         for path, sources in effect.flows.items():
             if path not in after:
                 continue
@@ -536,35 +526,28 @@ class ScopeGraph:
                     found.append((event, item))
         return found
 
-    # -- printing -----------------------------------------------------------------------------
+    # -- what is drawn ------------------------------------------------------------------------
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        for node, data in self.graph.nodes(data=True):
-            yield {"id": _key(node), **data}
+    @property
+    def operations(self) -> Iterator[tuple[Event, dict[str, Version], dict[str, Version]]]:
+        """The events with the versions they read and made, by path, in the order of the program."""
+        yield from zip(self.events, self._before, self._after, strict=True)
 
-    def to_json(self) -> str:
-        """Nodes and edges as JSON, in the order of the program."""
-        edges = [{"from": _key(a), "to": _key(b), **data} for a, b, data in self.graph.edges(data=True)]
-        return json.dumps({"nodes": list(self._rows()), "edges": edges}, indent=1)
+    def versions_of(self, buffer: Buffer) -> int:
+        """How many contents a buffer has had."""
+        return self._current.get(buffer.number, 0) + 1
 
-    def to_dot(self) -> str:
-        """The graph for Graphviz."""
-        lines = ["digraph tape {", "  rankdir=LR;"]
-        for row in self._rows():
-            shape = "ellipse" if row["kind"] == "version" else "box"
-            lines.append(f'  "{row["id"]}" [label={json.dumps(row["label"])}, shape={shape}];')
-        for a, b, data in self.graph.edges(data=True):
-            style = "bold" if data.get("needs_value") else "dashed" if data["kind"] == "kept" else "solid"
-            lines.append(f'  "{_key(a)}" -> "{_key(b)}" [label="{data["kind"]}", style={style}];')
-        return "\n".join([*lines, "}"])
+    def keeps(self, before: Version, after: Version) -> bool:
+        """Whether part of one version is still there in the next one."""
+        return (before, after) in self._kept
+
+    def version_read(self, event: Event, path: str) -> Version | None:
+        """What an event read under a path."""
+        return next((before.get(path) for e, before, _ in self.operations if e is event), None)
 
 
 _CONSTANT_RESETS = frozenset({"zero_()", "fill_()"})
 """What follows them is a constant: nobody optimizes a value that is set inside the tape."""
-
-
-def _key(node: Any) -> str:
-    return str(node) if isinstance(node, Version) else f"op{node[1]}"
 
 
 def _reach(graph: Any, sources: set[Version]) -> set[Version]:

@@ -178,7 +178,8 @@ def _parameter(interpreter: Interpreter, parameter: cst.Param, function: Functio
     return made
 
 
-def scope_graphs(file: SourceFile, root: Path, files: Sequence[SourceFile] = ()) -> list[ScopeGraph]:
-    """The graph of every tape scope that is reached from one file."""
-    project = Project(ImportResolver(tuple(files) or (file,), root))
-    return [ScopeGraph(r) for r in interpret(file, project).recordings]
+def scope_graphs(file: SourceFile, root: Path) -> list[ScopeGraph]:
+    """The graph of every tape scope that is reached from one file, in the order of the program."""
+    with paused_collector():
+        recordings = interpret(file, Project(ImportResolver((file,), root))).recordings
+        return [ScopeGraph(r) for r in distinct(recordings) if r.events]
