@@ -95,13 +95,7 @@ def test_labels_are_the_names_and_lines_of_the_program(drawn):
     text = drawn()
     line = 1 + PROGRAM[: PROGRAM.index("wp.launch(step")].count("\n")
     assert f"step\\nrollout.py:{line}\\nturn 1.2" in text
-    for name in (
-        "self.k",
-        "self.states[0]",
-        "self.states[1]",
-        "self.loss",
-        "self.states[self.steps % 2][0:2]",
-    ):
+    for name in ("rollout.k", "self.states[0]", "self.states[1]", "self.states[self.steps % 2][0:2]"):
         assert f'"{name}\\n' in text or f'"{name}"' in text, name
     assert "integers" in text
     assert "not recorded" in text
