@@ -83,6 +83,9 @@ class Counterfactual(str, enum.Enum):
     REPLACE_ADJOINT = "adjoint"
     """Put the measured derivative of a launch in the place of its adjoint."""
 
+    NOTHING = "nothing"
+    """Nothing is wrong that could be taken away: the finding is a note."""
+
     def __str__(self) -> str:
         return self.value
 
@@ -142,6 +145,11 @@ class Finding:
     help: str | None = None
     """What to do, one sentence."""
     request: ProbeRequest | None = None
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is true and worth saying, and no error whatever a probe finds."""
+        return self.request is not None and self.request.counterfactual is Counterfactual.NOTHING
 
     @property
     def sort_key(self) -> tuple[Any, ...]:

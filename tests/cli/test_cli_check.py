@@ -7,7 +7,7 @@ import json
 import pytest
 from cli_fakes import FINDING, TRAIN, result, row
 
-from warplint.model import Location, ProgramStatus, Result, Verdict
+from warplint.model import Finding, Location, ProgramStatus, Verdict
 
 
 def rules_in(out: str) -> list[str]:
@@ -124,9 +124,7 @@ def test_configuration_of_the_checked_project_is_used(project, stages, warplint,
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    stages.findings = (
-        Result("WL103", "", Verdict.NOTE, "m", Location((project / "train.py").as_posix(), 7)),
-    )
+    stages.findings = (Finding("WL103", "m", Location((project / "train.py").as_posix(), 7)),)
     assert rules_in(warplint("--no-probe", "--format", "json", str(project)).out) == []
 
 

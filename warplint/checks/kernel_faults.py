@@ -23,6 +23,7 @@ def fault_findings(
     kinds: tuple[FaultKind, ...],
     describe: Callable[[Event, Fault], tuple[str, str, str]],
     keep: Callable[[Fault], bool] = lambda fault: True,
+    counterfactual: Counterfactual = Counterfactual.REPLACE_ADJOINT,
 ) -> Iterator[Finding]:
     """One finding for each variable (or place) that is at fault, however many launches reach it.
 
@@ -48,7 +49,7 @@ def fault_findings(
             fault.name,
             help_text,
             ProbeRequest(
-                Counterfactual.REPLACE_ADJOINT,
+                counterfactual,
                 statements(e.statement for e, _ in same),
                 kernel=name,
                 kernel_file=file,

@@ -172,11 +172,11 @@ def unverified(finding: Finding, rules: Mapping[str, Rule], reason: str) -> Resu
     return Result(
         rule=finding.rule,
         name=rule.name if rule else finding.rule,
-        verdict=Verdict.UNVERIFIED,
+        verdict=Verdict.NOTE if finding.is_note else Verdict.UNVERIFIED,
         message=finding.message,
         location=finding.location,
         related=finding.related,
-        reason=reason,
+        reason=None if finding.is_note else reason,
         help=finding.help,
         docs=(rule.docs or None) if rule else None,
     )

@@ -147,10 +147,10 @@ def _undecided(finding: Finding, judged: Sequence[Judged]) -> Result:
     return Result(
         rule=finding.rule,
         name="",
-        verdict=Verdict.UNVERIFIED,
+        verdict=Verdict.NOTE if finding.is_note else Verdict.UNVERIFIED,
         message=finding.message,
         location=finding.location,
         related=finding.related,
-        reason=reason,
+        reason=None if finding.is_note else reason,
         help=finding.help,
     )

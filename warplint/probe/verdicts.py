@@ -460,6 +460,8 @@ class _Judge:
     def decide(
         self, finding: Finding, verdict: Verdict, reason: str | None, evidence: Evidence | None = None
     ) -> Result:
+        if finding.is_note:
+            verdict, reason = Verdict.NOTE, None
         result = Result(
             rule=finding.rule,
             name="",

@@ -1,4 +1,4 @@
-"""WL110, WL302 to WL306, WL401 to WL403: the adjoint of a kernel is wrong by itself."""
+"""WL110, WL205 to WL207, WL302 to WL306, WL401 to WL403: the adjoint of a kernel is wrong by itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ from warplint.probe.causes.base import Named, Naming, location
 from warplint.probe.facts import Paths
 
 _NOT_FINITE = ("WL304", "WL305")
-_LIKELIEST = ("WL403", "WL401", "WL402", "WL303", "WL302", "WL110", "WL304", "WL305")
+_LIKELIEST = (
+    "WL207",
+    "WL403",
+    "WL401",
+    "WL402",
+    "WL303",
+    "WL302",
+    "WL110",
+    "WL206",
+    "WL205",
+    "WL304",
+    "WL305",
+)
 """Which of several findings in one kernel is taken for the cause where no repair tells."""
 _MENDED_BY = {"components": ("WL302",), "custom-adjoint": ("WL401", "WL402"), "unrolled": ("WL303",)}
 
@@ -21,8 +33,8 @@ class Adjoints(Naming):
         """A finding in this kernel whose kind of fault fits what the run saw of it."""
         if not super().matches(finding, cause, paths):
             return False
-        if (finding.rule in _NOT_FINITE) == cause["finite"]:
-            return False
+        if finding.rule != "WL206" and (finding.rule in _NOT_FINITE) == cause["finite"]:
+            return False  # what an atomic operation returned is not computed again: it may be anything
         mended = [rule for repair in cause["repairs"] for rule in _MENDED_BY[repair["what"]]]
         return finding.rule in mended if mended else True
 
@@ -70,6 +82,15 @@ class Adjoints(Naming):
                     "at most 16",
                     removal,
                 )
+        for name, file, line in cause["natives"]:
+            return Named(
+                "WL207",
+                f"`{name}` is native code without an adjoint, and `{kernel}` sends the derivative through it",
+                Location(paths.display(str(file)), int(line)),
+                related,
+                "give it an adj_snippet",
+                removal,
+            )
         wrong = "is not the derivative of what it computes"
         if not cause["finite"]:
             wrong = "makes a finite adjoint infinite or NaN"

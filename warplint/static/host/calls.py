@@ -288,6 +288,9 @@ class Calls(PythonLibrary):
             if last in ("kernel", "func", "func_native"):
                 value.kind = "native" if last == "func_native" else last
                 value.options = options
+                if last == "func_native":
+                    names = ("snippet", "adj_snippet", "replay_snippet")
+                    value.options = {**dict(zip(names, arguments, strict=False)), **options}
             elif last in ("func_grad", "func_replay", "overload"):
                 target = arguments[0] if arguments else None
                 if last == "func_grad" and isinstance(target, Function):

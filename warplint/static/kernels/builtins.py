@@ -72,6 +72,9 @@ NO_DERIVATIVE = _words(
 )
 """The result carries no derivative at all."""
 
+STEPS = frozenset({"floor", "ceil", "round", "rint", "trunc", "sign", "nonzero", "step"})
+"""Piecewise constant functions of real numbers."""
+
 ACCUMULATING = frozenset({"atomic_add", "atomic_sub", "tile_atomic_add"})
 """First argument is accumulated into; the adjoint needs none of its values."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -98,8 +99,12 @@ class Calls(Expressions):
 
     def result(self, name: str, values: list[Value], node: cst.Call, frame: Frame) -> Value:
         """The result of a builtin, from the shape of its adjoint."""
+        if name == "frac" and len(values) == 1:
+            return self.tainted(domain.inactive(*values), FaultKind.FRACTION, name, values, node, frame)
         if name in table.NO_DERIVATIVE:
             result = domain.inactive(*values)
+            if name in table.STEPS:
+                result = self.tainted(result, FaultKind.STEPS, name, values, node, frame)
             if name in ("int", "int32", "int64", "uint32") and len(values) == 1:
                 result = replace(result, index=values[0].index)
             return result
@@ -122,6 +127,15 @@ class Calls(Expressions):
             # The adjoint of a tie goes to the second operand: right for a limit that stands there.
             result = replace(result, kept=values[0].kept)
         return result
+
+    def tainted(
+        self, result: Value, kind: FaultKind, name: str, operands: list[Value], node: Any, frame: Frame
+    ) -> Value:
+        """A result through which the derivative of its operands does not pass."""
+        given = EMPTY.union(*(v.active_paths for v in operands))
+        site = Site(frame.function.module.source, node)
+        taint = Taint(kind, name, site, site, given, self.steps)
+        return replace(result, taints=result.taints | {taint}) if given else result
 
     def unselected(self, value: Value, test: Value, frame: Frame, node: Any) -> Value:
         """An operand of ``where``, which is evaluated whether it is selected or not.
@@ -160,7 +174,12 @@ class Calls(Expressions):
         claimed: frozenset[Access] = EMPTY
         if ref.element == "int":
             claimed = frozenset((Marker(ref.path, AccessKind.READ, (), site, fault=FaultKind.CLAIMED),))
-        return Value(depends=claimed | {own})
+        result = Value(depends=claimed | {own})
+        if tile or ref.element == "int":
+            return result
+        given = value.active_paths | {ref.path}
+        taint = Taint(FaultKind.ATOMIC_RESULT, name, site, site, given, self.steps)
+        return replace(result, taints=frozenset((taint,)))
 
     def construct(self, cls: Class, node: cst.Call, frame: Frame) -> Any:
         if not cls.is_struct:
@@ -187,6 +206,8 @@ class Calls(Expressions):
         ):
             self.opaque = self.opaque or any(isinstance(v, ArrayRef) for _, v in arguments)
             result = domain.nonlinear(*plain) if plain else CONSTANT
+            if function.kind == "native" and function.options.get("adj_snippet") is None:
+                result = self.native(function, result, arguments, node, frame)
             if isinstance(custom, Function):
                 taints = self.custom_taints(function, custom, arguments, node, frame)
                 result = replace(result, taints=result.taints | taints)
@@ -214,6 +235,30 @@ class Calls(Expressions):
         if function.attributes.get("replay") is not None:
             gone |= {m for m in _markers(result) if m.fault is FaultKind.CLAIMED}
         return _without(result, gone)
+
+    def native(
+        self, function: Function, result: Value, arguments: list[Any], node: cst.Call, frame: Frame
+    ) -> Value:
+        """A call of native code without an adjoint: what it reads, as far as its text tells, is lost."""
+        snippet = function.options.get("snippet")
+        names = [p.name.value for p in parameters_of(function)]
+        arrays = [(n, v) for n, (_, v) in zip(names, arguments, strict=False) if isinstance(v, ArrayRef)]
+        text = snippet if isinstance(snippet, str) else ""
+        stored = [(n, v) for n, v in arrays if re.search(rf"\b{n}\s*\[[^\]]*\]\s*[-+*/]?=(?!=)", text)]
+        operands = [value_of(v) for _, v in arguments if not isinstance(v, (ArrayRef, StructRef))]
+        anywhere = (Dimension(None),)
+        read = [v for n, v in arrays if (n, v) not in stored]
+        operands += [self.read(v, (*v.prefix, *anywhere), frame, node) for v in read]
+        value = domain.nonlinear(*operands) if operands else CONSTANT
+        given = value.active_paths
+        site = Site(function.module.source, function.node.name)
+        origin = Site(frame.function.module.source, node)
+        taint = Taint(FaultKind.NATIVE, function.name, site, origin, given, self.steps)
+        taints = frozenset((taint,)) if given else EMPTY
+        for _, ref in stored:
+            written = replace(value, taints=value.taints | taints)
+            self.write(AccessKind.STORE, ref, (*ref.prefix, *anywhere), written, frame, node, component=True)
+        return replace(result, taints=result.taints | taints)
 
     def custom_taints(
         self, function: Function, adjoint: Function, arguments: list[Any], node: cst.Call, frame: Frame

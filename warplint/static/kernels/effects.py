@@ -197,6 +197,8 @@ class Effects:
                 site = marker.site
             self.fault(marker.fault, marker.path, site, marker.site, given, ref.path)
         for taint in sorted(value.taints, key=lambda t: (t.number, t.kind, sorted(t.given))):
+            if taint.kind is FaultKind.STEPS and value.active_paths & taint.given:
+                continue  # ``x - floor(x)``: a derivative passes beside it
             self.fault(taint.kind, taint.name, taint.site, taint.origin, taint.given, ref.path)
         for risk in sorted(value.risks, key=lambda r: (r.number, r.operation, sorted(r.given))):
             if risk.alone:

@@ -183,6 +183,7 @@ class Adjoints(Kind):
                 "defects": dict.fromkeys(defects, 0.0),
                 "count": 0,
                 "repairs": [],
+                "natives": self.natives(details["object"]),
                 "tried": False,
             }
         found["count"] += 1
@@ -191,6 +192,21 @@ class Adjoints(Kind):
             for name, value in defects.items():
                 found["defects"][name] += value
         return found
+
+    def natives(self, kernel: Any) -> list[tuple[str, str, int]]:
+        """Functions in native code without an adjoint that a kernel calls: name, file and line."""
+        sites, found, open_functions = self.stream.sites, {}, [kernel]
+        while open_functions:
+            for function in open_functions.pop().adj.get_references()[2]:
+                if function in found or sites.name(function.adj.filename) is None:
+                    continue
+                found[function] = function.native_snippet is not None and function.adj_native_snippet is None
+                open_functions.append(function)
+        return [
+            (f.key, sites.name(f.adj.filename) or "", f.adj.fun_lineno)
+            for f, without in found.items()
+            if without
+        ]
 
     def is_cause(self, cause: dict[str, Any]) -> bool:
         if not cause["finite"]:
