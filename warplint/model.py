@@ -72,6 +72,8 @@ class Counterfactual(str, enum.Enum):
     """Clear ``retain_grad`` on the arrays born at a site."""
     HOLD_CARRIED = "truncated-horizon"
     """Hold the state that tapes hand on at its content where each tape begins."""
+    SEED_REPORTED = "seed-mismatch"
+    """Seed the outputs with the derivative of the number the program reports."""
     FRESH_GRADIENT = "stale-gradient"
     """Hand the reader of a gradient what the backward pass has just added to it."""
     ENABLE_BACKWARD = "backward-disabled"

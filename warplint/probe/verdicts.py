@@ -292,18 +292,20 @@ class _Judge:
             matching = [f for f in self.findings if causes.matches(f, cause, self.paths)]
             matching = causes.choose(matching, cause)
             replay = self.replay(rows, attribution)
+            about_report = any(r.get("reported") for r in rows)  # a script measures what is seeded
             if matching:
                 finding = matching[0]
                 for other in matching:
                     if id(other) not in self.decided:
                         result = self.decide(other, Verdict.CONFIRMED, None, evidence)
-                        if other is finding:
+                        if other is finding and not about_report:
                             self.replays.append((result, replay))
                 continue
             result = self.named_result(name, evidence)
             if not any(r.rule == result.rule and r.location == result.location for r in self.results):
                 self.results.append(result)
-                self.replays.append((result, replay))
+                if not about_report:
+                    self.replays.append((result, replay))
 
     def named_result(self, named: causes.Named, evidence: Evidence) -> Result:
         location, message = named.location, named.message

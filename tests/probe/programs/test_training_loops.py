@@ -318,6 +318,54 @@ for it in range(6):
     tape.zero()
     state = after
 """,
+    "seeds of one, and the sum is what is printed as the loss": """
+x = array([0.5, 1.0])
+for it in range(4):
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [y])
+    tape.backward(grads={y: wp.ones_like(y)})
+    print(f"loss {y.numpy().sum():.5f}, largest {y.numpy().max():.5f}")
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+""",
+    "seeds of one on squared errors whose root mean square is the loss": """
+x = array([0.5, 1.0])
+for it in range(4):
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [y])
+    y.grad.fill_(1.0)
+    tape.backward()
+    loss = float(np.sqrt(y.numpy().mean()))
+    print("loss", loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+""",
+    "a regularizer is part of the loss that is printed and of the update": """
+x = array([0.5, 1.0])
+for it in range(4):
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [y])
+    tape.backward(grads={y: wp.ones_like(y)})
+    weights = x.numpy().copy()
+    print("loss", float(y.numpy().sum()) + 0.1 * float((weights**2).sum()))
+    x.assign(weights - 0.01 * (x.grad.numpy() + 0.2 * weights))
+    tape.zero()
+""",
+    "seeds taken by hand, with the factor of the mean left to the learning rate": """
+x = array([0.5, 1.0])
+for it in range(4):
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [y])
+    seed = wp.array(y.numpy() - 2.0, dtype=float)
+    tape.backward(grads={y: seed})
+    print("loss", float(((y.numpy() - 2.0) ** 2).mean()))
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+""",
     "a retained gradient on an array written once": """
 x = array([0.5, 1.0])
 for it in range(3):

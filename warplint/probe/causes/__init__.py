@@ -19,6 +19,7 @@ from warplint.probe.causes.not_recorded import NotRecorded
 from warplint.probe.causes.overwrites import Overwrites
 from warplint.probe.causes.replayed_launches import ReplayedLaunches
 from warplint.probe.causes.retained_gradients import RetainedGradients
+from warplint.probe.causes.seed_mismatch import SeedMismatch
 from warplint.probe.causes.stale_reads import StaleReads
 from warplint.probe.causes.truncated_horizon import TruncatedHorizon
 from warplint.probe.facts import Paths
@@ -37,6 +38,7 @@ _NAMINGS: dict[str, Naming] = {
         Overwrites(),
         ReplayedLaunches(),
         RetainedGradients(),
+        SeedMismatch(),
         StaleReads(),
         TruncatedHorizon(),
     )

@@ -28,7 +28,7 @@ def objective_of(event: Event, baseline: dict[int, Any] | None, chain: set[int])
         if arrays.is_array(loss):
             return float(np.sum(arrays.recorded_values(loss)))
         seeds = baseline if baseline is not None else seeds_of(event, chain, frozenset())
-        seeded = _seedable(event)
+        seeded = seedable(event)
         return float(sum(np.sum(arrays.values(seeded[i]) * seed) for i, seed in seeds.items() if i in seeded))
     if event.kind == "adjoint":
         pairs = manual_seeds(event, chain)
@@ -117,7 +117,7 @@ def seeds_of(event: Event, chain: set[int], adjoints: set[int] | frozenset[int])
             if arrays.is_array(g) and hash(arrays.content(g)) not in adjoints
         }
     seeds = {}
-    for i, array in _seedable(event).items():
+    for i, array in seedable(event).items():
         gradient = array.grad
         if gradient is not None and gradient.ptr and arrays.given_by_user(gradient):
             value = arrays.values(gradient)
@@ -126,7 +126,7 @@ def seeds_of(event: Event, chain: set[int], adjoints: set[int] | frozenset[int])
     return seeds
 
 
-def _seedable(event: Event) -> dict[int, Any]:
+def seedable(event: Event) -> dict[int, Any]:
     grads = event.details.get("grads")
     if grads:
         return dict(enumerate(grads.keys()))
@@ -515,7 +515,7 @@ def _resolution(event: Event) -> float:
     """Relative spacing of the numbers the objective is made of."""
     loss = event.details.get("loss")
     candidates = (
-        [loss] if arrays.is_array(loss) else [a for _, a in event.arrays] or list(_seedable(event).values())
+        [loss] if arrays.is_array(loss) else [a for _, a in event.arrays] or list(seedable(event).values())
     )
     kinds = [arrays.memory(a).dtype for a in candidates if arrays.is_array(a) and arrays.is_float(a)]
     return max((float(np.finfo(k).eps) for k in kinds), default=float(np.finfo(np.float32).eps))

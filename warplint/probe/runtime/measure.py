@@ -96,6 +96,9 @@ class Measured:
     host_reads: list[dict[str, Any]] = field(default_factory=list)
     """Where the host read values that depend on the parameter: key, stack, array, backwards."""
     windows: Windows | None = None
+    reported: Any = None
+    """The reported number (``reported.Reported``) that the finite differences here are of, if it is not
+    what the backward pass was seeded for."""
     adjoint_noise: float = 0.0
     child_seconds: float = 0.0
 

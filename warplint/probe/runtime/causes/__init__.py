@@ -16,6 +16,7 @@ from .not_recorded import NotRecorded
 from .overwrites import Overwrites
 from .replayed_launches import ReplayedLaunches
 from .retained_gradients import RetainedGradients
+from .seed_mismatch import SeedMismatch
 from .stale_reads import StaleReads
 from .truncated_horizon import TruncatedHorizon
 
@@ -27,6 +28,7 @@ KINDS: tuple[type[Kind], ...] = (
     NotRecorded,
     HostRead,
     StaleReads,
+    SeedMismatch,
     TruncatedHorizon,
     ReplayedLaunches,
     KeptGradients,
