@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from static_prelude import PRELUDE
+from test_static_variants import VARIANTS
+from test_static_variants import files as variant_files
 
 PROGRAM = (
     PRELUDE
@@ -90,6 +92,37 @@ def test_words_replaced(data, run):
     assert run({"program.py": text}).internal_errors == ()
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=SUPPRESSED)
+@given(data=st.data())
+def test_shapes_of_host_code_broken_in_any_way(data, run):
+    """Classes, generators, context managers … cut, shuffled and mixed with each other's lines."""
+    name = data.draw(st.sampled_from(sorted(VARIANTS)))
+    files = variant_files(name, 0)
+    broken = data.draw(st.sampled_from(sorted(files)))
+    lines = files[broken].splitlines()
+    others = [
+        line
+        for text in variant_files(data.draw(st.sampled_from(sorted(VARIANTS))), 0).values()
+        for line in text.splitlines()
+    ]
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, max(0, len(lines) - 1)))
+        change = data.draw(st.sampled_from(["cut", "drop", "repeat", "mix", "swap"]))
+        if change == "cut":
+            lines = lines[:at]
+        elif change == "drop":
+            del lines[at : at + 1]
+        elif change == "repeat":
+            lines[at:at] = lines[at : at + 1]
+        elif change == "mix":
+            lines.insert(at, data.draw(st.sampled_from(others)))
+        elif lines:
+            other = data.draw(st.integers(0, len(lines) - 1))
+            lines[at], lines[other] = lines[other], lines[at]
+    files[broken] = "\n".join(lines)
+    assert run(files).internal_errors == ()
+
+
 ENDLESS = {
     "while": "while True:\n    wp.launch(square, 3, [x], [y])\n",
     "recursion": "def f(n):\n    return f(n + 1) + f(n + 2)\n\n\nf(0)\n",
@@ -101,6 +134,9 @@ ENDLESS = {
     "growing number": "n = 2\nwhile True:\n    n = n ** n\n    m = 1 << n\n    s = 'a' * n\n",
     "huge comprehension": "l = [wp.zeros(3) for _ in range(10**12)]\n",
     "self-containing list": "l = [x]\nl.append(l)\nd = {}\nd['d'] = d\nm = l\nm[0] = m\n",
+    "endless generator": "def g(n):\n    while True:\n        yield n\n        n = n + 1\n\n\n"
+    "for a in g(0):\n    for b in g(a):\n        wp.launch(square, 3, [x], [y])\n",
+    "generators of themselves": "def g(n):\n    yield from g(n + 1)\n    yield n\n\n\nz = list(g(0))\n",
     "undecided branches": "import other\n" + "if other.a:\n    x = y\nelse:\n    y = x\n" * 60,
     "nested undecided branches": "import other\n"
     + "".join("    " * d + "if other.a:\n" for d in range(18))
