@@ -6,8 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warplint.checks.aliasing import changed_off_tape
-from warplint.checks.base import Claims, check, group_sites, hazard_finding, location, spelled
-from warplint.model import Finding
+from warplint.checks.base import (
+    Claims,
+    backward_notes,
+    check,
+    group_sites,
+    hazard_finding,
+    location,
+    spelled,
+    statements,
+)
+from warplint.model import Counterfactual, Finding, ProbeRequest, Related
 
 if TYPE_CHECKING:
     from warplint.static.graph import Hazard, ScopeGraph
@@ -35,6 +44,26 @@ def write_before_backward(graph: ScopeGraph, claims: Claims) -> Iterator[Finding
             # No hook sees such a write; a run notices it when the backward pass begins.
             sites += [b.site for b in graph.recording.backwards]
         yield hazard_finding(graph, RULE, hazard, hazard.writer.site, message, _HELP, sites)
+    yield from _changed_arguments(graph, claims)
+
+
+def _changed_arguments(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
+    """Structs and lists of arguments: the tape holds the caller's own, not copies."""
+    for mutation in graph.mutations:
+        if not claims.first(RULE, mutation.site):
+            continue
+        launch = location(mutation.event.site)
+        yield Finding(
+            RULE,
+            f"`{mutation.text}` is given another array before backward(), and the recorded launch of "
+            f"`{mutation.event.label}` (line {launch.line}) holds the same object: its backward pass uses "
+            "the new array",
+            location(mutation.site),
+            (Related(launch, f"recorded here by `{mutation.event.label}`"), *backward_notes(graph)),
+            mutation.text,
+            "make a struct or a list of its own for each launch",
+            ProbeRequest(Counterfactual.RESTORE_VALUES, statements([mutation.statement])),
+        )
 
 
 def _action(hazard: Hazard) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import networkx as nx
 
-from warplint.static.host.events import Binding, Event, Recording, may_touch
+from warplint.static.host.events import Binding, Event, Mutation, Recording, may_touch
 from warplint.static.host.values import Buffer
 from warplint.static.kernels.summary import (
     Access,
@@ -350,6 +350,33 @@ class ScopeGraph:
                 if may_touch(reader, need.read, writer, access):
                     return writer, access
         return None
+
+    @cached_property
+    def mutations(self) -> list[Mutation]:
+        """Changed arguments of launches whose backward step uses them."""
+        indices = {event: index for index, event in enumerate(self.events)}
+        needed = {(index, need.read.path) for index, need in self.needed}
+        found: list[Mutation] = []
+        for mutation in self.recording.mutations:
+            index = indices.get(mutation.event)
+            arms = mutation.guards.items()
+            if index is None or not any(
+                all(b.guards.get(k, a) == a for k, a in arms) for b in self.recording.backwards
+            ):
+                continue
+            effect = mutation.event.effect
+            flows = effect.flows.items()
+            paths = [
+                p for p in mutation.event.bindings if p == mutation.path or p.startswith(f"{mutation.path}.")
+            ]
+            if effect.backward and any(
+                (index, p) in needed
+                or self._active_output(index, p)
+                or any(p in sources and self._active_output(index, out) for out, sources in flows)
+                for p in paths
+            ):
+                found.append(mutation)
+        return found
 
     def follows_objective(self, event: Event) -> bool:
         """Whether an operation on the tape comes after everything that made the objective."""

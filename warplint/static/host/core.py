@@ -11,7 +11,7 @@ import libcst as cst
 
 from warplint.source.discovery import SourceFile
 from warplint.source.imports import ImportResolver
-from warplint.static.host.events import Binding, Event, Recording
+from warplint.static.host.events import Binding, Event, Mutation, Recording
 from warplint.static.host.life import Life
 from warplint.static.host.values import (
     UNKNOWN,
@@ -171,6 +171,8 @@ class Core:
         """What ran while no tape was recording, since the last tape was entered."""
         self.no_backward: dict[Any, Site] = {}
         """Statements that turn backward code off, by module name; by None for all that follow."""
+        self.held: dict[int, tuple[Any, list[tuple[Recording, Event, Any]]]] = {}
+        """Structs and lists that recorded launches hold: a tape keeps the caller's own objects."""
         self.seeds: dict[int, Buffer] = {}
         self.life = Life()
         self.called: set[Any] = set()
@@ -440,6 +442,25 @@ class Core:
                     host=host or {},
                 )
             )
+
+    def hold(self, owner: Any, names: Any) -> None:
+        """The launch that was just recorded holds ``owner``; ``names`` leads to its parameters."""
+        held = self.held.setdefault(id(owner), (owner, []))[1]
+        for recording in self.active:
+            if recording.events and not recording.backwards:
+                held.append((recording, recording.events[-1], names))
+
+    def mutated(self, owner: Any, key: Any, old: Any, new: Any, target: Any) -> None:
+        """A field or an element is assigned; recorded launches that hold the object see it."""
+        if id(owner) not in self.held or old is new or not isinstance(old, (Buffer, View, Placeholder)):
+            return
+        for recording, event, names in self.held[id(owner)][1]:
+            path = f"{names}.{key}" if isinstance(names, str) else names[key] if key < len(names) else ""
+            if path and not recording.backwards and not recording.closed:
+                site = self.site(target)
+                text = self.frame.module.source.code(target)
+                statement = self.frame.statement or site
+                recording.mutations.append(Mutation(event, path, site, statement, text, dict(self.guards)))
 
     def wait(self, recording: Recording) -> None:
         """The block of a tape was left: from here on its values must stay as they are."""

@@ -22,6 +22,7 @@ __all__ = [
     "Backward",
     "Binding",
     "Event",
+    "Mutation",
     "Recording",
     "copy_effect",
     "elementwise_effect",
@@ -114,6 +115,21 @@ class Backward:
     guards: Mapping[int, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Mutation:
+    """A struct or a list of arguments that a recorded launch holds is given another array."""
+
+    event: Event
+    """The launch."""
+    path: str
+    """The parameter, or the field of a struct parameter, that leads to another array now."""
+    site: Site
+    statement: Site
+    text: str
+    """What is assigned to, as written."""
+    guards: Mapping[int, int] = field(default_factory=dict)
+
+
 @dataclass(eq=False)
 class Recording:
     """What one tape recorded between its (re-)entry and its backward pass."""
@@ -125,6 +141,8 @@ class Recording:
     call_path: tuple[Site, ...] = ()
     changes: list[Event] = field(default_factory=list)
     """Writes beside the tape before its backward pass: after the block, or through host memory."""
+    mutations: list[Mutation] = field(default_factory=list)
+    """Arguments of recorded launches that the host has changed since."""
     prelude: list[Event] = field(default_factory=list)
     """What ran before, while no tape was recording."""
     custom: bool = False

@@ -277,6 +277,14 @@ class Interpreter(Calls):
                 host.update((k, v) for k, v in numbers if isinstance(v, Carried) and k in body)
         recorded = tape_sees and given.get("record_tape") is not False
         self.emit("launch", summary, bindings, node, arguments, recorded, host)
+        if recorded and self.active:
+            names = [parameter.name for parameter in summary.parameters]
+            for name, value in zip(names, values, strict=False):
+                if isinstance(value, Instance) and isinstance(value.cls, Class) and value.cls.is_struct:
+                    self.hold(value, name)
+            for key, first in (("inputs", 0), ("outputs", len(inputs))):
+                if isinstance(given.get(key), List):
+                    self.hold(given[key], names[first:])
         return UNKNOWN
 
     def _manual_adjoint(self, given: Any, node: Any) -> None:

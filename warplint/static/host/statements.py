@@ -180,6 +180,7 @@ class Statements(Expressions):
                     self.call_function(prop.setter, [owner, value], {}, target)
                     return
             mark = self._mark(source, value, owner.attributes.get(name))
+            self.mutated(owner, name, owner.attributes.get(name), value, target)
             self.put(owner.attributes, name, value)
             self.note(owner.bindings, name, mark)
             spelled = self.frame.module.source.code(target)
@@ -229,6 +230,7 @@ class Statements(Expressions):
             if isinstance(index, int) and -len(owner.items) <= index < len(owner.items):
                 position = index % len(owner.items)
                 mark = self._mark(source, value, owner.items[position])
+                self.mutated(owner, position, owner.items[position], value, target)
                 self.touch(owner.items)
                 owner.items[position] = value
                 self.note(owner.bindings, position, mark)
