@@ -24,6 +24,8 @@ class Facts:
     structure: dict[str, Any] = field(default_factory=dict)
     episodes: list[dict[str, Any]] = field(default_factory=list)
     attributions: list[dict[str, Any]] = field(default_factory=list)
+    launch_tests: list[dict[str, Any]] = field(default_factory=list)
+    """Kernels whose launches were tested by themselves."""
     uncovered: list[str] = field(default_factory=list)
     shortened: list[dict[str, Any]] = field(default_factory=list)
     """Numbers of the program that were replaced to make it short enough."""
@@ -62,6 +64,8 @@ class Facts:
             self.shortened = message.get("shortened", [])
         elif kind == "attribution":
             self.attributions.append(message)
+        elif kind == "launch-tests":
+            self.launch_tests = message["kernels"]
         elif kind == "internal-error":
             self.internal_error = str(message.get("reason"))
         elif kind == "finished":

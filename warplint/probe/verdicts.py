@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from warplint.model import (
@@ -114,7 +114,31 @@ class _Judge:
             location=self.backward(rows),
             evidence=self.evidence(rows),
         )
+        self.wrong_by_themselves(reason)
         self.leave_unverified(f"fd-inconclusive: {reason}")
+
+    def wrong_by_themselves(self, reason: str) -> None:
+        """Kernels whose adjoint fails its own test, where the gradient as a whole cannot be measured."""
+        for row in self.facts.launch_tests:
+            if not row["wrong"]:
+                continue
+            why = (
+                f"the whole gradient could not be measured ({reason}); at a launch of `{row['kernel']}` by "
+                f"itself, the adjoint is off by {row['error']:.0%}"
+            )
+            matching = [f for f in self.findings if causes.matches(f, row, self.paths)]
+            for finding in causes.choose(matching, row):
+                self.decide(finding, Verdict.LATENT, why)
+            if not matching:
+                named = self.named_result(causes.describe(row, self.paths), None)
+                self.results.append(replace(named, verdict=Verdict.LATENT, reason=why))
+
+    def failing_launch(self, finding: Finding) -> dict[str, Any] | None:
+        """A kernel that a finding points at and whose launches fail their own test."""
+        for row in self.facts.launch_tests:
+            if row["wrong"] and causes.matches(finding, row, self.paths):
+                return row
+        return None
 
     def verified(self, parameters: list[list[dict[str, Any]]]) -> None:
         for finding in self.findings:
@@ -124,6 +148,12 @@ class _Judge:
             elif hazard is not None:
                 self.decide(
                     finding, Verdict.LATENT, "the values changed in this run, but the gradient did not"
+                )
+            elif self.failing_launch(finding) is not None:
+                self.decide(
+                    finding,
+                    Verdict.LATENT,
+                    "this kernel's adjoint is wrong by itself, but not for what reaches this gradient",
                 )
             elif any(r["outcome"].startswith("inconclusive") for rows in parameters for r in rows):
                 self.decide(
@@ -307,7 +337,7 @@ class _Judge:
                 if not about_report:
                     self.replays.append((result, replay))
 
-    def named_result(self, named: causes.Named, evidence: Evidence) -> Result:
+    def named_result(self, named: causes.Named, evidence: Evidence | None) -> Result:
         location, message = named.location, named.message
         return Result(
             rule=named.rule,
@@ -481,7 +511,8 @@ class _Judge:
 
     def leave_unverified(self, reason: str) -> None:
         for finding in self.findings:
-            self.decide(finding, Verdict.UNVERIFIED, reason)
+            if id(finding) not in self.decided:
+                self.decide(finding, Verdict.UNVERIFIED, reason)
 
     def note(
         self,

@@ -19,8 +19,8 @@ _LIKELIEST = (
     "WL110",
     "WL206",
     "WL205",
-    "WL304",
     "WL305",
+    "WL304",
 )
 """Which of several findings in one kernel is taken for the cause where no repair tells."""
 _MENDED_BY = {"components": ("WL302",), "custom-adjoint": ("WL401", "WL402"), "unrolled": ("WL303",)}
@@ -33,14 +33,18 @@ class Adjoints(Naming):
         """A finding in this kernel whose kind of fault fits what the run saw of it."""
         if not super().matches(finding, cause, paths):
             return False
-        if finding.rule != "WL206" and (finding.rule in _NOT_FINITE) == cause["finite"]:
-            return False  # what an atomic operation returned is not computed again: it may be anything
         mended = [rule for repair in cause["repairs"] for rule in _MENDED_BY[repair["what"]]]
-        return finding.rule in mended if mended else True
+        if mended:
+            return finding.rule in mended
+        if not cause["finite"]:
+            # Divided by what the loop has not summed up, or by whatever an atomic operation returns.
+            return finding.rule in (*_NOT_FINITE, "WL303", "WL206")
+        return finding.rule not in _NOT_FINITE
 
     def choose(self, matching: list[Finding], cause: dict[str, Any]) -> list[Finding]:
         """The run tells a kernel from another, not two statements of one: one finding is confirmed."""
-        return sorted(matching, key=lambda f: (_LIKELIEST.index(f.rule), f.sort_key))[:1]
+        order = _LIKELIEST if cause["finite"] else _LIKELIEST[::-1]
+        return sorted(matching, key=lambda f: (order.index(f.rule), f.sort_key))[:1]
 
     def describe(self, cause: dict[str, Any], paths: Paths) -> Named:
         kernel = cause["kernel"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import textwrap
 from collections.abc import Iterator
@@ -25,6 +26,17 @@ class Repair:
         self.kernel = kernel
         self.name = name
         self.place = place
+
+    @contextlib.contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Warp looks at this option when it builds the kernel's module: at the first launch."""
+        option = getattr(warp.config, COMPONENTS, False)
+        if self.what == "components":
+            setattr(warp.config, COMPONENTS, True)
+        try:
+            yield
+        finally:
+            setattr(warp.config, COMPONENTS, option)
 
 
 class Repairs:
@@ -85,15 +97,12 @@ class Repairs:
         """Runs the adjoint of a launch with the changed kernel; False if it cannot be built."""
         self.stream.depth += 1
         inside, self.stream.in_backward = self.stream.in_backward, False
-        option = getattr(warp.config, COMPONENTS, False)
         try:
-            if repair.what == "components":
-                setattr(warp.config, COMPONENTS, True)  # looked at when the module is built, now
-            warp.launch(**{**call, "kernel": repair.kernel})
+            with repair.in_force():
+                warp.launch(**{**call, "kernel": repair.kernel})
         except Exception:
             return False
         finally:
-            setattr(warp.config, COMPONENTS, option)
             self.stream.depth -= 1
             self.stream.in_backward = inside
         return True

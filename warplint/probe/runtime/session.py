@@ -26,6 +26,7 @@ import warp  # noqa: E402  (after the entropy source is pinned)
 from . import devices, hooks, horizon, judge, program  # noqa: E402
 from .attribute import Attribution, Attributor  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
+from .launch_tests import LaunchTests  # noqa: E402
 from .measure import SHORTEN, Measured  # noqa: E402
 from .reported import Comparison  # noqa: E402
 from .scout import Episode, Scout, Structure  # noqa: E402
@@ -182,6 +183,7 @@ class Session:
         else:
             found.measured = self.compare_reported(found.measured)
             attributions = self.attribute(found.measured)
+            self.test_launches(found.measured)
             self.report(structure, found.measured, attributions, found.uncovered)
         self.finish(structure)
 
@@ -417,6 +419,31 @@ class Session:
         found = attributor.search()
         self.forward_passes += attributor.result.runs
         return found
+
+    def test_launches(self, measured: list[Measured]) -> None:
+        """Where no gradient was measured to be wrong: is a kernel wrong by itself?
+
+        Asked if a static finding points at a kernel's own adjoint, or if finite differences could not
+        see the objective.
+        """
+        asked = any(r["counterfactual"] == "adjoint" for r in self.spec.get("requests", ()))
+        unseen = [m for m in measured if m.outcome.startswith("inconclusive") and m.gradient is not None]
+        known = [m for m in measured if m.gradient is not None]
+        if any(m.outcome == judge.DIFFERS for m in measured) or not known or not (asked or unseen):
+            return
+        episode = (unseen or known)[-1].episode
+
+        def work(reporter: Reporter) -> None:
+            self.stream.observer = LaunchTests(self.stream, reporter, episode)
+            self.run_user()
+
+        self.forward_passes += 1
+        try:
+            rows = run_in_child(work, self.deadline - 1.0)
+        except ChildFailure:
+            return
+        if isinstance(rows, list):
+            self.send({"type": "launch-tests", "kernels": [_cause(row) for row in rows]})
 
     def pointed_at(self, cause: dict[str, Any]) -> bool:
         """Whether a static finding points at this cause."""

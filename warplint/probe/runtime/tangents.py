@@ -55,7 +55,7 @@ class Tangents:
 
     def launch(self, event: Event) -> Launched | None:
         """Tries a launch with its arrays moved to both sides; leaves everything as it was."""
-        roots = _roots(event)
+        roots = launch_roots(event)
         call = event.details.get("call")
         moving = [r for r in roots if self._moves(r)]
         if not moving:
@@ -70,49 +70,15 @@ class Tangents:
                 before = [_tangents(root).get(name) for root in roots]
                 graded = [t if has_gradient(root) else None for root, t in zip(roots, before)]
                 tried.before[name] = before
-                tried.after[name] = after = self.difference(call, roots, saved, before, step)
+                tried.after[name] = after = difference(self.stream, call, roots, saved, before, step)
                 if all(a is b for a, b in zip(before, graded)):
                     tried.graded[name] = after
                 else:
-                    tried.graded[name] = self.difference(call, roots, saved, graded, step)
+                    tried.graded[name] = difference(self.stream, call, roots, saved, graded, step)
         except Exception:
             self.incomplete = True
             return None
         return tried
-
-    def difference(
-        self, call: dict[str, Any], roots: list[Any], saved: list[Any], moved: list[Any], step: float
-    ) -> list[Any]:
-        """The central difference of one launch along ``moved``."""
-        ends = []
-        for sign in (1.0, -1.0):
-            for (memory, base), tangent in zip(saved, moved):
-                memory[...] = base
-                if tangent is not None:
-                    memory[...] = base + (sign * step) * tangent
-            self.again(call)
-            ends.append(
-                [memory.copy() if _follows(root) else None for root, (memory, _) in zip(roots, saved)]
-            )
-        for memory, base in saved:
-            memory[...] = base
-        found: list[Any] = []
-        for high, low in zip(*ends):
-            if high is None:
-                found.append(None)
-                continue
-            with np.errstate(all="ignore"):
-                tangent = (high.astype(np.float64) - low.astype(np.float64)) / (2.0 * step)
-            found.append(tangent if tangent.any() else None)
-        return found
-
-    def again(self, call: dict[str, Any]) -> None:
-        """Runs a launch as it was called, off the tape and unseen."""
-        self.stream.depth += 1
-        try:
-            warp.launch(**{**call, "record_tape": False})
-        finally:
-            self.stream.depth -= 1
 
     def done(self, tried: Launched) -> None:
         """The launch has really run: its results move as the trial said."""
@@ -165,11 +131,46 @@ class Tangents:
         return _part(root, array, fresh)
 
 
+def difference(
+    stream: Stream, call: dict[str, Any], roots: list[Any], saved: list[Any], moved: list[Any], step: float
+) -> list[Any]:
+    """The central difference of one launch along ``moved``; its arrays are left as they were."""
+    ends = []
+    for sign in (1.0, -1.0):
+        for (memory, base), tangent in zip(saved, moved):
+            memory[...] = base
+            if tangent is not None:
+                memory[...] = base + (sign * step) * tangent
+        run_again(stream, call)
+        ends.append([memory.copy() if _follows(root) else None for root, (memory, _) in zip(roots, saved)])
+    for memory, base in saved:
+        memory[...] = base
+    found: list[Any] = []
+    for high, low in zip(*ends):
+        if high is None:
+            found.append(None)
+            continue
+        with np.errstate(all="ignore"):
+            tangent = (high.astype(np.float64) - low.astype(np.float64)) / (2.0 * step)
+        found.append(tangent if tangent.any() else None)
+    return found
+
+
+def run_again(stream: Stream, call: dict[str, Any]) -> None:
+    """Runs a launch as it was called, off the tape and unseen."""
+    stream.depth += 1
+    try:
+        warp.launch(**{**call, "record_tape": False})
+    finally:
+        stream.depth -= 1
+
+
 def has_gradient(root: Any) -> bool:
     return bool(root.requires_grad) and root.grad is not None
 
 
-def _roots(event: Event) -> list[Any]:
+def launch_roots(event: Event) -> list[Any]:
+    """The arrays whose memory a launch was given, each once."""
     found: dict[int, Any] = {}
     for _, array in event.arrays:
         root = arrays.root(array)

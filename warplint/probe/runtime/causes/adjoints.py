@@ -19,7 +19,7 @@ import numpy as np
 from .. import arrays, judge
 from ..hooks import Event
 from ..repairs import Repairs
-from ..tangents import Launched, Tangents, has_gradient
+from ..tangents import Launched, Tangents, difference, has_gradient
 from .base import CounterfactualRun, Kind
 
 SHARE = 0.02
@@ -129,7 +129,7 @@ class Adjoints(Kind):
                 defects = other
         cause = self.note(launch, defects, finite)
         if cause is not None and not self.run.removed:
-            self.try_repairs(cause, launch, call, graded, incoming, left, defects)
+            self.try_repairs(cause, launch, call, graded, incoming, left, defects if finite else None)
         if not finite and cause is not None and self.removes(cause["key"]):
             self.replace(launch, contents, graded, incoming, left)
         return result
@@ -208,13 +208,10 @@ class Adjoints(Kind):
             if without
         ]
 
-    def is_cause(self, cause: dict[str, Any]) -> bool:
-        if not cause["finite"]:
-            return True
-        return any(
-            np.isfinite(gap) and abs(cause["defects"].get(name, 0.0)) > SHARE * gap
-            for name, gap in self.gaps.items()
-        )
+    def share(self, defects: dict[str, float]) -> float:
+        """The largest part of a difference that defects make up."""
+        shares = [abs(defects.get(n, 0.0)) / gap for n, gap in self.gaps.items() if gap and np.isfinite(gap)]
+        return max(shares, default=0.0)
 
     # -- what mends it -------------------------------------------------------------------
 
@@ -226,11 +223,10 @@ class Adjoints(Kind):
         graded: list[Any],
         incoming: list[Any],
         left: list[Any],
-        defects: dict[str, float],
+        defects: dict[str, float] | None,
     ) -> None:
-        """Which change of the kernel makes the test of this launch pass."""
-        share = max((abs(defects.get(n, 0.0)) / gap for n, gap in self.gaps.items() if gap), default=0.0)
-        if cause["tried"] or not share > SHARE:
+        """Which change of the kernel makes the test of this launch pass (or its adjoint finite)."""
+        if cause["tried"] or (defects is not None and not self.share(defects) > SHARE):
             return
         cause["tried"] = True
         for repair in self.repairs.of(launch.event.details["call"]["kernel"], launch.event.details["call"]):
@@ -238,15 +234,17 @@ class Adjoints(Kind):
                 if not self.repairs.run_adjoint(repair, call):
                     continue
                 again = [arrays.memory(r.grad).copy() for r in graded]
-            mended = self.defects(launch, graded, incoming, again)
-            if _size(mended) < 0.05 * _size(defects):
+            if defects is None:
+                mended = _finite(again)
+            else:
+                mended = _size(self.defects(launch, graded, incoming, again)) < 0.05 * _size(defects)
+            if mended:
                 cause["repairs"].append({"what": repair.what, "name": repair.name, "place": repair.place})
 
     def replace(
         self, launch: Launched, contents: list[Any], graded: list[Any], incoming: list[Any], left: list[Any]
     ) -> None:
         """Puts differences of the launch where its adjoint is not finite, element by element."""
-        assert self.tangents is not None
         call = launch.event.details["call"]
         new = [values.copy() for values in left]
         with _Restored(launch, contents, graded, left, left):
@@ -272,12 +270,11 @@ class Adjoints(Kind):
         incoming: list[Any],
     ) -> float:
         """The derivative of what follows with respect to one element, by this launch alone."""
-        assert self.tangents is not None
         step = FIRST_STEP * max(scale, abs(float(arrays.memory(root)[place])))
         unit = np.zeros(arrays.memory(root).shape)
         unit[place] = 1.0
         moved = [unit if r is root else None for r in launch.roots]
-        after = self.tangents.difference(call, launch.roots, saved, moved, step)
+        after = difference(self.stream, call, launch.roots, saved, moved, step)
         total = 0.0
         for other, old in zip(graded, incoming):
             tangent = after[next(k for k, r in enumerate(launch.roots) if r is other)]
@@ -291,7 +288,7 @@ class Adjoints(Kind):
         return [
             {k: v for k, v in cause.items() if k != "tried"}
             for cause in self.kernels.values()
-            if self.is_cause(cause)
+            if not cause["finite"] or self.share(cause["defects"]) > SHARE
         ]
 
     def corrections(self) -> dict[str, float]:

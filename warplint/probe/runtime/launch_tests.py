@@ -1,0 +1,221 @@
+"""The dot-product test of single launches: is each adjoint the derivative of its own launch?
+
+For random ``u`` and ``v``, ``<u, J v>`` by differences of the launch must be ``<adjoint(u), v>``. The
+test needs no objective: it decides where finite differences cannot see the objective, and about
+kernels whose fault does not reach this gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp
+from warp._src import context
+
+from . import arrays
+from .forks import Reporter
+from .hooks import Event, Observer, Stream
+from .repairs import Repairs
+from .scout import Episode
+from .tangents import difference, has_gradient, launch_roots, run_again
+
+STEP = 4.0e-3
+"""Displacement relative to the scale of each array; tried again at a quarter of it."""
+WRONG = 0.05
+"""Size of a mismatch, relative to the numbers that should be equal."""
+TRIALS = 3
+LAUNCHES = 4
+"""Launches of a kernel that are tested, each at its own arguments."""
+LARGEST = 1 << 24
+"""Bytes of arguments above which a launch is left alone."""
+
+
+class LaunchTests(Observer):
+    """Tests the first launches of every kernel in an episode, then reports and leaves."""
+
+    def __init__(self, stream: Stream, reporter: Reporter, episode: Episode) -> None:
+        self.stream = stream
+        self.reporter = reporter
+        self.episode = episode
+        self.started = False
+        self.kernels: dict[tuple, dict[str, Any]] = {}
+        self.repairs = Repairs(stream)
+
+    def before(self, event: Event) -> None:
+        if event.name == self.episode.start:
+            self.started = True
+        if not self.started:
+            return
+        if event.kind == "launch" and event.recorded and event.details.get("call") is not None:
+            self.look(event)
+        elif event.kind == "backward":
+            self.leave()
+
+    def finished(self, error: BaseException | None) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        self.reporter.leave([row for row in self.kernels.values() if row["tested"]])
+
+    def look(self, event: Event) -> None:
+        details = event.details
+        key = (details["kernel_file"], details["kernel_line"], details["kernel"])
+        row = self.kernels.setdefault(
+            key,
+            {
+                "key": ("adjoint", *key),
+                "kernel": details["kernel"],
+                "kernel_file": details["kernel_file"],
+                "kernel_line": details["kernel_line"],
+                "stack": event.stack,
+                "tested": 0,
+                "wrong": 0,
+                "error": 0.0,
+                "finite": True,
+                "repairs": [],
+            },
+        )
+        if row["tested"] >= LAUNCHES:
+            return
+        try:
+            error = test_launch(self.stream, event)
+        except Exception:
+            return
+        if error is not None:
+            row["tested"] += 1
+            row["wrong"] += error > WRONG
+            if error > row["error"]:
+                row["error"], row["stack"] = error, event.stack
+            if error > WRONG and row["wrong"] == 1:
+                self.try_repairs(row, event)
+
+    def try_repairs(self, row: dict[str, Any], event: Event) -> None:
+        """Which change of the kernel makes its test pass."""
+        call = event.details["call"]
+        for repair in self.repairs.of(call["kernel"], call):
+            try:
+                with repair.in_force():
+                    error = test_launch(self.stream, event, repair.kernel)
+            except Exception:
+                continue
+            if error is not None and error <= WRONG:
+                row["repairs"].append({"what": repair.what, "name": repair.name, "place": repair.place})
+
+
+def test_launch(stream: Stream, event: Event, kernel: Any = None) -> float | None:
+    """The mismatch of a launch that all trials show; None if the launch cannot be tested.
+
+    ``kernel`` lends its adjoint, to see whether a changed kernel passes the test.
+    """
+    call = event.details["call"]
+    backward = call if kernel is None else {**call, "kernel": kernel}
+    roots = launch_roots(event)
+    graded = [r for r in roots if has_gradient(r) and arrays.is_float(r) and r.is_contiguous and r.size]
+    if not graded or sum(arrays.memory(r).nbytes for r in roots) > LARGEST:
+        return None
+    rng = np.random.Generator(np.random.PCG64(7))
+    saved = [(arrays.memory(r), arrays.memory(r).copy()) for r in roots]
+    adjoints = [(arrays.memory(r.grad), arrays.memory(r.grad).copy()) for r in graded]
+    try:
+        found = [_trial(stream, call, backward, roots, graded, saved, rng) for _ in range(TRIALS)]
+    finally:
+        for memory, values in (*saved, *adjoints):
+            memory[...] = values
+    trusted = [f for f in found if f is not None]
+    return min(trusted) if len(trusted) == TRIALS else None
+
+
+def _trial(
+    stream: Stream,
+    call: dict[str, Any],
+    backward: dict[str, Any],
+    roots: list[Any],
+    graded: list[Any],
+    saved: list[Any],
+    rng: Any,
+) -> float | None:
+    moved: list[Any] = []
+    for root, (memory, base) in zip(roots, saved):
+        if any(root is g for g in graded):
+            scale = float(np.sqrt(np.mean(np.square(base.astype(np.float64))))) or 1.0
+            moved.append(scale * rng.standard_normal(memory.shape))
+        else:
+            moved.append(None)
+    coarse = difference(stream, call, roots, saved, moved, STEP)
+    fine = difference(stream, call, roots, saved, moved, STEP / 4.0)
+    places = [next(k for k, r in enumerate(roots) if r is g) for g in graded]
+    weights = []
+    for k in places:
+        # What the launch leaves alone would only hide the rest.
+        left_alone = fine[k] is not None and np.allclose(fine[k], moved[k], rtol=1e-2, atol=0.0)
+        weights.append(np.zeros(moved[k].shape) if left_alone else rng.standard_normal(moved[k].shape))
+    results = _results(stream, call, saved)
+    noise = [w * _spacing(results[k]) / (0.25 * STEP) for w, k in zip(weights, places)]
+    best: float | None = None
+    for state in ("before", "after"):
+        left = _adjoint(stream, backward, graded, saved, weights, state)
+        pulled = [n * moved[k] for n, k in zip(left, places)]
+        pushed = [w * fine[k] for w, k in zip(weights, places) if fine[k] is not None]
+        rough = [w * coarse[k] for w, k in zip(weights, places) if coarse[k] is not None]
+        gap = abs(_sum(pulled) - _sum(pushed))
+        if not np.isfinite(gap):
+            return None  # whether that matters depends on the data: the measured gradient tells
+        size = _size(pushed, pulled) or 1.0
+        doubt = max(abs(_sum(pushed) - _sum(rough)), 4.0 * _size(noise, []))
+        if gap > WRONG * size and doubt > 0.2 * gap:
+            return None  # a kink, or numbers too large for their changes to be seen
+        error = gap / size
+        best = error if best is None else min(best, error)
+    return best
+
+
+def _adjoint(
+    stream: Stream, call: dict[str, Any], graded: list[Any], saved: list[Any], weights: list[Any], state: str
+) -> list[Any]:
+    """What the launch's adjoint makes of ``weights``, with its arrays as before or after it."""
+    for memory, values in saved:
+        memory[...] = values
+    tape = warp.Tape()
+    outer, context.runtime.tape = context.runtime.tape, tape
+    stream.depth += 1
+    inside, stream.in_backward = stream.in_backward, False
+    try:
+        warp.launch(**{**call, "record_tape": True})
+        context.runtime.tape = None
+        if state == "before":
+            for memory, values in saved:
+                memory[...] = values
+        for root, weight in zip(graded, weights):
+            arrays.memory(root.grad)[...] = weight
+        tape.backward()
+    finally:
+        context.runtime.tape = outer
+        stream.depth -= 1
+        stream.in_backward = inside
+    return [arrays.memory(r.grad).astype(np.float64) for r in graded]
+
+
+def _results(stream: Stream, call: dict[str, Any], saved: list[Any]) -> list[Any]:
+    """What the launch makes of its arguments as they are."""
+    run_again(stream, call)
+    found = [memory.copy() for memory, _ in saved]
+    for memory, values in saved:
+        memory[...] = values
+    return found
+
+
+def _spacing(values: Any) -> Any:
+    """The distance between neighbouring numbers of this size."""
+    if values.dtype.kind != "f":
+        return np.zeros(values.shape)
+    return np.abs(values.astype(np.float64)) * float(np.finfo(values.dtype).eps)
+
+
+def _sum(terms: list[Any]) -> float:
+    return float(sum(np.sum(t) for t in terms))
+
+
+def _size(pushed: list[Any], pulled: list[Any]) -> float:
+    """How large the two sums are if their terms have random signs."""
+    return float(np.sqrt(sum(np.sum(np.square(t)) for t in (*pushed, *pulled))))
