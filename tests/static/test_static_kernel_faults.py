@@ -276,6 +276,14 @@ WRONG = {
         "j = claim_only(c)\ny[i] = x[j]",
         ("claimed", "return wp.atomic_add(c, 0, 1)"),
     ),
+    "stencil in place": (
+        "if i > 0:\n    x[i] = 0.5 * (x[i - 1] + x[i + 1])",
+        ("neighbour", "x[i] = 0.5 * (x[i - 1] + x[i + 1])"),
+    ),
+    "sum over the threads, read by each": (
+        "wp.atomic_add(p, 0, x[i])\ny[i] = p[0] * p[0]",
+        ("neighbour", "wp.atomic_add(p, 0, x[i])"),
+    ),
     "racing store": ("y[0] = x[i]", ("race", "y[0] = x[i]")),
     "racing store behind a bounds check": (
         "if i >= n:\n    return\ny[0] = x[i]",
@@ -332,6 +340,10 @@ RIGHT = {
     "adjoint that scales": "y[i] = cube(x[i])",
     "claimed and stored": "y[claim(c, taken, i)] = x[i]",
     "counted": "wp.atomic_add(c, 0, 1)\ny[i] = x[i]",
+    "stencil to another array": "y[i] = 0.5 * (x[i - 1] + x[i + 1])",
+    "pairs": "x[2 * i] = x[2 * i + 1] + x[2 * i]",
+    "halves of one array": "x[i] = x[i + n]",
+    "read before it is added to": "y[i] = x[i] * p[0]\nwp.atomic_add(p, 0, 1.0)",
     "one thread": "if i == 0:\n    y[0] = x[0]",
     "a constant from all threads": "y[0] = 1.0",
     "one value from all threads": "y[0] = x[0]",

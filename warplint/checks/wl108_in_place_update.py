@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warplint.checks.base import Claims, backward_notes, check, location, spelled, statements
+from warplint.checks.kernel_faults import fault_findings
 from warplint.model import Counterfactual, Finding, ProbeRequest, Related
+from warplint.static.kernels.summary import FaultKind
 
 if TYPE_CHECKING:
     from warplint.static.graph import ScopeGraph
+    from warplint.static.host.events import Event
+    from warplint.static.kernels.summary import Fault
 
 RULE = "WL108"
 
@@ -56,3 +60,13 @@ def in_place_update(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
                 kernel_file=event.effect.file,
             ),
         )
+    yield from fault_findings(graph, claims, RULE, (FaultKind.NEIGHBOUR,), _describe)
+
+
+def _describe(event: Event, fault: Fault) -> tuple[str, str, str]:
+    return (
+        f"`{event.label}` changes elements of `{fault.name}` that other threads of the same launch read: its "
+        "backward pass does not find the values that were read",
+        f"read from one array and write the result to another instead of back into `{fault.name}`",
+        "read here by other threads",
+    )

@@ -30,6 +30,7 @@ def analyze_kernel(function: Function, host: HostResolver) -> KernelSummary:
         walk.block(function.node.body, frame)
     except (BudgetError, RecursionError):
         walk.opaque = True
+    walk.read_of_others()
     return KernelSummary(
         name=function.name,
         file=function.module.source.display,

@@ -93,6 +93,8 @@ class Effects:
         self.uses: dict[Marker, Site] = {}
         """The first statement whose adjoint uses a local value that it does not have."""
         self.found: dict[Fault, None] = {}
+        self.carriers: dict[str, set[str]] = {}
+        """For each path whose derivative goes on, the paths it goes to."""
         self.guards: frozenset[Access] = EMPTY
         """Reads that a ternary tests around what is evaluated now."""
         self.one_thread = False
@@ -170,6 +172,8 @@ class Effects:
             if not isinstance(need.read, Marker):
                 self.needs.add(Need(need.read, need.given, ref.path))
         self.flows.setdefault(ref.path, set()).update(value.active_paths)
+        for path in value.active_paths:
+            self.carriers.setdefault(path, set()).add(ref.path)
         self._commit(pending, value, ref, access)
         if kind is AccessKind.STORE:
             if component:
@@ -228,6 +232,28 @@ class Effects:
         if different:
             name = ref.path
             self.fault(FaultKind.RACE, name, write.site, write.site, frozenset(different), ref.path)
+
+    def read_of_others(self) -> None:
+        """Elements that one thread reads and another one changes: what was read is not there any more."""
+        for write in list(self.writes):
+            if write.partial and not write.dims:
+                continue
+            for read in list(self.reads):
+                if read.path != write.path or read.path not in self.carriers:
+                    continue
+                if write.kind is AccessKind.STORE:
+                    meets = _next_to(read.dims, write.dims)
+                else:
+                    meets = read.dims == write.dims and not any(map(_has_thread, write.dims))
+                    meets = meets and self.happened_before(write, read)
+                if meets:
+                    given = frozenset((read.path,)) | frozenset(self.flows.get(read.path, ()))
+                    for output in sorted(self.carriers[read.path]):
+                        self.fault(FaultKind.NEIGHBOUR, write.path, write.site, read.site, given, output)
+
+    def happened_before(self, write: Access, read: Access) -> bool:
+        first, second = self.moments.get(write), self.moments.get(read)
+        return first is not None and second is not None and first.before(second)
 
     # -- in-place updates ----------------------------------------------------------------------
 
@@ -310,5 +336,32 @@ def _is_thread(symbol: str) -> bool:
     return symbol.startswith("tid:")
 
 
+def _has_thread(dimension: Dimension) -> bool:
+    return dimension.terms is not None and any(_is_thread(s) for m, _ in dimension.terms for s in m)
+
+
 def _by_thread(access: Access) -> bool:
-    return any(d.terms is not None and any(_is_thread(s) for m, _ in d.terms for s in m) for d in access.dims)
+    return any(map(_has_thread, access.dims))
+
+
+def _next_to(read: tuple[Dimension, ...], write: tuple[Dimension, ...]) -> bool:
+    """Whether a read is that of a neighbour: the written index with one or two added to it.
+
+    Larger distances are those between the parts of one array, as a rule.
+    """
+    if len(read) != len(write) or read == write:
+        return False
+    for one, other in zip(read, write, strict=True):
+        if one == other and one.terms is not None:
+            continue
+        if one.terms is None or other.terms is None:
+            return False
+        a, b = dict(one.terms), dict(other.terms)
+        distance = abs(a.pop((), 0) - b.pop((), 0))
+        if (
+            a != b
+            or distance > 2
+            or not any(len(m) == 1 and _is_thread(m[0]) and c in (1, -1) for m, c in a.items())
+        ):
+            return False
+    return True

@@ -158,6 +158,8 @@ class FaultKind(str, enum.Enum):
     """``frac``: its derivative is one, its adjoint is zero."""
     RACE = "race"
     """Many threads store different values into one element."""
+    NEIGHBOUR = "neighbour"
+    """A thread reads an element that another thread of the same launch overwrites or adds to."""
 
 
 @dataclass(frozen=True)
