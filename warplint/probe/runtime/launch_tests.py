@@ -101,6 +101,7 @@ class LaunchTests(Observer):
                 continue
             if error is not None and error <= WRONG:
                 row["repairs"].append({"what": repair.what, "name": repair.name, "place": repair.place})
+                break
 
 
 def test_launch(stream: Stream, event: Event, kernel: Any = None) -> float | None:

@@ -50,10 +50,6 @@ class Repairs:
         """The changes worth trying for a kernel, each as a kernel of its own."""
         functions = list(_functions(kernel.func))
         bodies = [kernel.func, *(f.func for f in functions)]
-        if any(_assigns_parts(body) for body in bodies):
-            changed = self.build(kernel, {})
-            if changed is not None:
-                yield Repair("components", changed)
         for function in functions:
             custom = function.custom_grad_func
             if custom is None:
@@ -72,6 +68,10 @@ class Repairs:
                 function.custom_grad_func = custom
                 if skipped is not None:
                     function.adj.skip_reverse_codegen = skipped
+        if any(_assigns_parts(body) for body in bodies):
+            changed = self.build(kernel, {})
+            if changed is not None:
+                yield Repair("components", changed)
         source = _unrolled(kernel, call)
         if source is not None:
             changed = self.build(kernel, {"max_unroll": 1 << 20}, source)

@@ -25,6 +25,7 @@ import warp  # noqa: E402  (after the entropy source is pinned)
 
 from . import devices, hooks, horizon, judge, program  # noqa: E402
 from .attribute import Attribution, Attributor  # noqa: E402
+from .causes import adjoints  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
 from .launch_tests import LaunchTests  # noqa: E402
 from .measure import SHORTEN, Measured  # noqa: E402
@@ -417,6 +418,7 @@ class Session:
             self.stream, self.run_user, subject, self.deadline - 1.0, self.pointed_at, measured, known
         )
         found = attributor.search()
+        adjoints.remember(found.causes)
         self.forward_passes += attributor.result.runs
         return found
 

@@ -26,8 +26,17 @@ SHARE = 0.02
 """Part of the difference that the defects of a kernel must make up to be a cause."""
 FIRST_STEP = 1.0e-3
 """Step, relative to the parameter's scale, where the comparison itself has none."""
+KNOWN: dict[tuple, list[dict[str, Any]]] = {}
+"""Repairs that were tried before this process was forked: building kernels takes seconds."""
 COLUMNS = 512
 """Elements whose adjoint is not finite that are computed one by one, in one launch."""
+
+
+def remember(causes: list[dict[str, Any]]) -> None:
+    """What a child found out about kernels, for the children to come."""
+    for cause in causes:
+        if cause["key"][0] == Adjoints.NAME and cause["tried"]:
+            KNOWN[cause["key"]] = cause["repairs"]
 
 
 class Adjoints(Kind):
@@ -226,6 +235,8 @@ class Adjoints(Kind):
         defects: dict[str, float] | None,
     ) -> None:
         """Which change of the kernel makes the test of this launch pass (or its adjoint finite)."""
+        if cause["key"] in KNOWN:
+            cause["repairs"], cause["tried"] = KNOWN[cause["key"]], True
         if cause["tried"] or (defects is not None and not self.share(defects) > SHARE):
             return
         cause["tried"] = True
@@ -240,6 +251,8 @@ class Adjoints(Kind):
                 mended = _size(self.defects(launch, graded, incoming, again)) < 0.05 * _size(defects)
             if mended:
                 cause["repairs"].append({"what": repair.what, "name": repair.name, "place": repair.place})
+                break
+        KNOWN[cause["key"]] = cause["repairs"]
 
     def replace(
         self, launch: Launched, contents: list[Any], graded: list[Any], incoming: list[Any], left: list[Any]
@@ -286,7 +299,7 @@ class Adjoints(Kind):
 
     def found(self) -> list[dict[str, Any]]:
         return [
-            {k: v for k, v in cause.items() if k != "tried"}
+            dict(cause)
             for cause in self.kernels.values()
             if not cause["finite"] or self.share(cause["defects"]) > SHARE
         ]
