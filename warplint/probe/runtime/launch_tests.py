@@ -73,6 +73,7 @@ class LaunchTests(Observer):
                 "wrong": 0,
                 "error": 0.0,
                 "finite": True,
+                "natives": [],
                 "repairs": [],
             },
         )
