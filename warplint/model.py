@@ -85,6 +85,8 @@ class Counterfactual(str, enum.Enum):
     REPLACE_ADJOINT = "adjoint"
     """Put the measured derivative of a launch in the place of its adjoint."""
 
+    ACCUMULATE_COPY = "copy-adjoint"
+    """Let the adjoint of a copy accumulate (which it does from Warp 1.17 on)."""
     NOTHING = "nothing"
     """Nothing is wrong that could be taken away: the finding is a note."""
 

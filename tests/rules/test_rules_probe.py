@@ -25,6 +25,9 @@ pytestmark = pytest.mark.probe
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 EXPECTED = tomllib.loads((FIXTURES / "expected.toml").read_text(encoding="utf-8"))["fixture"]
 WITH_EXAMPLES = [rule for rule in load_rules().values() if rule.bad]
+CURRENT = [rule for rule in WITH_EXAMPLES if not rule.versions.startswith("<")]
+MENDED = [rule for rule in WITH_EXAMPLES if rule not in CURRENT]
+"""Rules about versions of Warp before the installed one: ``tests/versions`` proves them."""
 
 
 def check(directory: Path, *arguments: str) -> tuple[int, dict]:
@@ -62,7 +65,13 @@ def assert_right(status: int, report: dict) -> None:
     assert [r["rule"] for r in report["results"] if r["verdict"] == "note"] == ["WL902"]
 
 
-@pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", MENDED, ids=lambda rule: rule.id)
+def test_bad_is_right_where_warp_has_mended_it(rule, tmp_path):
+    (tmp_path / "program.py").write_text(rule.bad, encoding="utf-8")
+    assert_right(*check(tmp_path))
+
+
+@pytest.mark.parametrize("rule", CURRENT, ids=lambda rule: rule.id)
 def test_bad_is_confirmed(rule, tmp_path):
     (tmp_path / "program.py").write_text(rule.bad, encoding="utf-8")
     status, report = check(tmp_path)

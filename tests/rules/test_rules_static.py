@@ -45,7 +45,10 @@ def test_every_fixture_is_expected():
     assert named == {path.name for path in FIXTURES.iterdir() if path.is_dir()}
 
 
-@pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda rule: rule.id)
+CURRENT = [rule for rule in WITH_EXAMPLES if not rule.versions.startswith("<")]
+
+
+@pytest.mark.parametrize("rule", CURRENT, ids=lambda rule: rule.id)
 def test_bad_is_found(rule, tmp_path, check):
     (tmp_path / "program.py").write_text(rule.bad, encoding="utf-8")
     status, results = check()

@@ -24,7 +24,20 @@ pytestmark = [
 ]
 
 RULES = load_rules()
-SUITE = ("WL101", "WL102", "WL103", "WL105", "WL106", "WL108", "WL201", "WL202", "WL203", "WL204", "WL301")
+SUITE = (
+    "WL101",
+    "WL102",
+    "WL103",
+    "WL105",
+    "WL106",
+    "WL108",
+    "WL109",
+    "WL201",
+    "WL202",
+    "WL203",
+    "WL204",
+    "WL301",
+)
 
 TWO_READERS = """
 import numpy as np
@@ -98,6 +111,14 @@ def check(directory: Path, python: str, program: str) -> dict:
     return json.loads(done.stdout)
 
 
+def applies(rule: str, python: str) -> bool:
+    """Whether a rule is about the Warp of an interpreter."""
+    bound = RULES[rule].versions
+    if not bound.startswith("<"):
+        return True
+    return warp_version(python) < tuple(map(int, bound[1:].split(".")))
+
+
 def confirmed(report: dict) -> list[str]:
     return [r["rule"] for r in report["results"] if r["verdict"] == "confirmed"]
 
@@ -111,7 +132,9 @@ def python(request) -> str:
 def test_bad_is_confirmed(rule: str, python: str, tmp_path: Path) -> None:
     report = check(tmp_path, python, RULES[rule].bad)
     assert tuple(map(int, report["programs"][0]["warp"].split(".")[:2])) == warp_version(python)
-    assert confirmed(report) == [rule]
+    expected = {rule} if applies(rule, python) else set()
+    also = {"WL109"} if warp_version(python) < (1, 17) else set()  # a copy that is wrong in two ways
+    assert expected <= set(confirmed(report)) <= expected | also
 
 
 @pytest.mark.parametrize("rule", SUITE)

@@ -12,6 +12,7 @@ from warplint.model import Counterfactual, Finding
 from warplint.probe.causes.adjoints import Adjoints
 from warplint.probe.causes.backward_disabled import BackwardDisabled
 from warplint.probe.causes.base import Named, Naming
+from warplint.probe.causes.copied_again import CopiedAgain
 from warplint.probe.causes.host_read import HostRead
 from warplint.probe.causes.kept_gradients import KeptGradients
 from warplint.probe.causes.missing_gradient import MissingGradient
@@ -34,6 +35,7 @@ _NAMINGS: dict[str, Naming] = {
         MissingGradient(),
         NotRecorded(),
         HostRead(),
+        CopiedAgain(),
         KeptGradients(),
         Overwrites(),
         ReplayedLaunches(),

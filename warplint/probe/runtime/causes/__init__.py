@@ -9,6 +9,7 @@ from __future__ import annotations
 from .adjoints import Adjoints
 from .backward_disabled import BackwardDisabled
 from .base import CounterfactualRun, Kind
+from .copied_again import CopiedAgain
 from .host_read import HostRead
 from .kept_gradients import KeptGradients
 from .missing_gradient import MissingGradient
@@ -27,6 +28,7 @@ KINDS: tuple[type[Kind], ...] = (
     MissingGradient,
     NotRecorded,
     HostRead,
+    CopiedAgain,
     StaleReads,
     SeedMismatch,
     TruncatedHorizon,

@@ -183,7 +183,7 @@ def _launch_adjoint(event: Event, tape: Any) -> None:
     )
 
 
-def _copy_adjoint(event: Event, tape: Any) -> None:
+def copy_adjoint(event: Event, tape: Any) -> None:
     target, source = event.target, event.source
     if target.grad is None or source.grad is None:
         return
@@ -245,7 +245,7 @@ def _pull_back_scan(call: dict[str, Any], seed: Any) -> None:
 
 _ADJOINTS = {
     "launch": _launch_adjoint,
-    "copy": _copy_adjoint,
-    "assign": _copy_adjoint,
+    "copy": copy_adjoint,
+    "assign": copy_adjoint,
     "reduce": _reduce_adjoint,
 }
