@@ -29,6 +29,12 @@ def square(x: wp.array(dtype=float), scale: float, y: wp.array(dtype=float)):
 
 
 @wp.kernel
+def product(x: wp.array(dtype=float), y: wp.array(dtype=float), z: wp.array(dtype=float)):
+    i = wp.tid()
+    z[i] = x[i] * y[i]
+
+
+@wp.kernel
 def grow(x: wp.array(dtype=float), rate: wp.array(dtype=float), out: wp.array(dtype=float)):
     i = wp.tid()
     out[i] = x[i] + 0.1 * rate[0] * x[i] * x[i]

@@ -165,6 +165,61 @@ for it in range(4):
     assert {e["outcome"] for e in run(write(tmp_path, body)).episodes} == {"agrees"}
 
 
+def test_a_step_of_another_parameter_alone_is_no_term(tmp_path: Path) -> None:
+    """An adversary learns from samples made off its tape; the maker's objective is the next call."""
+    body = """
+maker = array([0.5, 1.0])
+critic = array([0.7, 1.1])
+for it in range(4):
+    made, loss = zeros(2), zeros(1)
+    wp.launch(square, 2, [maker, 0.5], [made])
+    with wp.Tape() as tape:
+        score = zeros(2)
+        wp.launch(product, 2, [made, critic], [score])
+        wp.launch(misfit, 2, [score, 2.0], [loss])
+    tape.backward(loss)
+    critic.assign(critic.numpy() - 0.05 * critic.grad.numpy())
+    tape.zero()
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        made, score = zeros(2), zeros(2)
+        wp.launch(square, 2, [maker, 0.5], [made])
+        wp.launch(product, 2, [made, critic], [score])
+        wp.launch(misfit, 2, [score, -1.0], [loss])
+    tape.backward(loss)
+    maker.assign(maker.numpy() - 0.05 * maker.grad.numpy())
+    tape.zero()
+"""
+    assert run(write(tmp_path, body)).outcomes == {n: ["agrees", "agrees"] for n in ("maker", "critic")}
+
+
+def test_two_losses_of_which_one_lost_its_way_are_one_objective(tmp_path: Path) -> None:
+    """Both parameters are updated from the sum: what the first call should have left is missing."""
+    body = """
+one = array([0.5, 1.0])
+two = array([0.7, 1.1])
+for it in range(4):
+    made, loss = zeros(2), zeros(1)
+    wp.launch(square, 2, [one, 0.5], [made])
+    with wp.Tape() as tape:
+        score = zeros(2)
+        wp.launch(product, 2, [made, two], [score])
+        wp.launch(misfit, 2, [score, 2.0], [loss])
+    tape.backward(loss)
+    print(two.grad.numpy())
+    extra = zeros(1)
+    with wp.Tape() as more:
+        score = zeros(2)
+        wp.launch(product, 2, [one, two], [score])
+        wp.launch(misfit, 2, [score, -1.0], [extra])
+    more.backward(extra)
+    for p in (one, two):
+        p.assign(p.numpy() - 0.05 * p.grad.numpy())
+        p.grad.zero_()
+"""
+    assert set(run(write(tmp_path, body)).outcomes["one"]) == {"differs"}
+
+
 def test_what_is_done_to_a_gradient_after_it_was_read_belongs_to_the_optimizer(tmp_path: Path) -> None:
     body = """
 x = array([0.5, 1.0, 1.5])

@@ -35,6 +35,8 @@ class Read:
     kind: str
     backwards: int
     reset: int
+    total: int = 0
+    """Event number, to order it among the backward calls."""
 
 
 @dataclass
@@ -239,15 +241,41 @@ class Scout(Observer):
         """Lets the episode begin after backward calls whose gradient was zeroed unread.
 
         They belong to someone else's objective (two players that take turns); what that other
-        update makes of the parameter is no part of this gradient.
+        update makes of the parameter is no part of this gradient. So do calls that left nothing in
+        the gradient, while another parameter took what they were made for.
         """
         read = {r.reset for r in episode.reads}
         terms = [total for total, resets in episode.epochs if resets in read]
-        skipped = [total for total, _ in episode.epochs if terms and total < terms[0]]
+        if not terms:
+            return
+        touched = {total for total, _ in episode.epochs}
+        skipped = [total for total in touched if total < terms[0]]
+        untouched = [b.total for b in episode.backwards if b.total not in touched and b.total < terms[0]]
+        skipped += [call for call in untouched if self.belongs_to_another(episode, call, terms[0])]
+        skipped.sort()
         later = [(name, total) for name, total in episode.uses if skipped and total > skipped[-1]]
         if later and later[0][1] < terms[0]:
             episode.start, episode.start_total = later[0]
             episode.backwards = [b for b in episode.backwards if b.total >= episode.start_total]
+
+    def belongs_to_another(self, episode: Episode, call: int, own: int) -> bool:
+        """Whether another parameter alone took the gradient of ``call``, before the ``own`` call.
+
+        Not if this parameter's gradient was read then, too, nor if the other's goes on adding up:
+        both are terms of one objective then.
+        """
+
+        def taken(one: Episode, resets: int | None = None) -> bool:
+            reads = [r for r in one.reads if call < r.total < own]
+            return any(resets in (None, r.reset) for r in reads)
+
+        if taken(episode):
+            return False
+        for other in self.structure.episodes:
+            left = [resets for total, resets in other.epochs if total == call]
+            if other is not episode and left and taken(other, left[0]) and (own, left[0]) not in other.epochs:
+                return True
+        return False
 
     def assume_read(self, episode: Episode) -> None:
         """Another library shares the gradient's memory: it is taken to use it after the last
@@ -280,7 +308,7 @@ class Scout(Observer):
         if not episode.reads:
             self.structure.episodes.append(episode)
             self.completed.setdefault(episode.family, 0)
-        episode.reads.append(Read(event.name, kind, len(since), resets))
+        episode.reads.append(Read(event.name, kind, len(since), resets, self.stream.total))
 
     def passed_since(self, total: int) -> bool:
         """Whether a backward call came after an event."""
