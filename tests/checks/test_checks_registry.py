@@ -16,7 +16,7 @@ def test_every_module_of_the_folder_is_registered():
 
 
 def test_rules_about_the_training_loop_are_registered_beside_them():
-    assert [c.rule for c in loop_checks()] == ["WL501", "WL506", "WL502", "WL503"]
+    assert [c.rule for c in loop_checks()] == ["WL208", "WL501", "WL506", "WL502", "WL503"]
 
 
 def test_the_specific_rule_runs_before_the_general_one():

@@ -14,7 +14,7 @@ from warplint.static.host.life import Step
 from warplint.static.host.values import Buffer, Tape
 from warplint.static.kernels.summary import AccessKind
 
-__all__ = ["EARLY", "EMPTIED", "VIEW", "Kept", "Loops", "Replayed", "Stale", "Truncated"]
+__all__ = ["EARLY", "EMPTIED", "VIEW", "Dead", "Kept", "Loops", "Replayed", "Stale", "Truncated"]
 
 EARLY, EMPTIED, VIEW = "early", "emptied", "view"
 
@@ -59,6 +59,15 @@ class Truncated:
     enter: Step
 
 
+@dataclass(frozen=True)
+class Dead:
+    """A backward pass that nothing was given to begin with."""
+
+    backward: Step
+    last: Buffer | None
+    """What the tape's last operation wrote."""
+
+
 @dataclass
 class _Gradient:
     """What is known of one buffer's gradient at a point of the program."""
@@ -82,9 +91,10 @@ class Loops:
     replayed: list[Replayed] = field(default_factory=list)
     stale: list[Stale] = field(default_factory=list)
     truncated: list[Truncated] = field(default_factory=list)
+    dead: list[Dead] = field(default_factory=list)
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        self.kept, self.replayed, self.stale, self.truncated = [], [], [], []
+        self.kept, self.replayed, self.stale, self.truncated, self.dead = [], [], [], [], []
         self._windows: list[tuple[set[Buffer], dict[Buffer, int]]] = []
         """What earlier passes wrote, and the versions of the parameters they read."""
         self._versions: dict[Buffer, int] = {}
@@ -120,6 +130,7 @@ class Loops:
         assert step.tape is not None
         recording = step.recording
         assert recording is not None
+        self._find_dead(step, recording)
         passed = self._passed.setdefault(step.tape, {})
         again = recording in passed and step.compatible(passed[recording])
         objectives = [b.objective for b in recording.backwards]
@@ -140,6 +151,15 @@ class Loops:
             self._end_window(step, recording)
         passed[recording] = step
         self._open.pop(step.tape, None)
+
+    def _find_dead(self, step: Step, recording: Recording) -> None:
+        """Another tape's pass may have left the adjoints to go on with; without one there are none."""
+        others = any(tape is not step.tape and passed for tape, passed in self._passed.items())
+        events = [e for e in recording.events if e.recorded]
+        if recording.backwards[-1].bare and events and not others:
+            last = events[-1]
+            writes = [last.bindings[a.path] for a in last.effect.writes if a.path in last.bindings]
+            self.dead.append(Dead(step, writes[-1].buffer if writes else None))
 
     def _end_window(self, step: Step, recording: Recording) -> None:
         entered = self._entered.get(recording, step)

@@ -181,6 +181,47 @@ for it in range(4):
             ("no-gradient", "return wp.zeros(n, dtype=float, requires_grad=grad)"),
         ],
     ),
+    "a seed that is made once and used up": (
+        """
+x, seed = array([0.5, 1.0]), wp.ones(2, dtype=float)
+for it in range(4):
+    y = zeros(2, False)
+    z = zeros(2)
+    with wp.Tape() as tape:
+        wp.launch(square, 2, [x, 0.5], [z])
+        wp.launch(square, 2, [z, 0.5], [y])
+    tape.backward(grads={y: seed})
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    x.grad.zero_()
+""",
+        [("consumed-seed", "tape.backward(grads={y: seed})")],
+    ),
+    "the outputs' gradient is filled once": (
+        """
+x, y = array([0.5, 1.0]), zeros(2)
+y.grad.fill_(1.0)
+for it in range(4):
+    with wp.Tape() as tape:
+        wp.launch(square, 2, [x, 0.5], [y])
+    tape.backward()
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    x.grad.zero_()
+""",
+        [("consumed-seed", "tape.backward()")],
+    ),
+    "nobody says what the loss is": (
+        """
+x = array([0.5, 1.0])
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        forward(x, loss)
+    tape.backward()
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+""",
+        [("dead-objective", "tape.backward()")],
+    ),
     "a tape for every frame, the state goes on": (
         """
 x = array([0.8])

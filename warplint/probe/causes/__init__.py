@@ -12,7 +12,9 @@ from warplint.model import Counterfactual, Finding
 from warplint.probe.causes.adjoints import Adjoints
 from warplint.probe.causes.backward_disabled import BackwardDisabled
 from warplint.probe.causes.base import Named, Naming
+from warplint.probe.causes.consumed_seeds import ConsumedSeeds
 from warplint.probe.causes.copied_again import CopiedAgain
+from warplint.probe.causes.dead_objective import DeadObjective
 from warplint.probe.causes.host_read import HostRead
 from warplint.probe.causes.kept_gradients import KeptGradients
 from warplint.probe.causes.missing_gradient import MissingGradient
@@ -40,6 +42,8 @@ _NAMINGS: dict[str, Naming] = {
         Overwrites(),
         ReplayedLaunches(),
         RetainedGradients(),
+        ConsumedSeeds(),
+        DeadObjective(),
         SeedMismatch(),
         StaleReads(),
         TruncatedHorizon(),

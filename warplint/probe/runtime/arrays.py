@@ -120,6 +120,34 @@ def given_by_user(gradient: Any) -> bool:
     return getattr(gradient, "_warplint_computed", None) != (resets(gradient), hash(content(gradient)))
 
 
+def note_seed(gradient: Any, given: Any, data: bytes) -> bool:
+    """After a backward pass: what a seed array held before it. Whether the pass changed it."""
+    base = root(gradient)
+    if is_shared(base):
+        return False
+    base._warplint_seed = (given, content(base))
+    return content(base) != data
+
+
+def forget_seed(array: Any) -> None:
+    """User code was handed a seed array: what it holds from now on is meant."""
+    if is_array(array):
+        base = root(array)
+        if getattr(base, "_warplint_seed", None) is not None:
+            base._warplint_seed = None
+
+
+def used_up(gradient: Any) -> Any:
+    """What a seed array was given as, if a pass (or zeroing its tape) is all that happened to it since."""
+    given, left = getattr(root(gradient), "_warplint_seed", None) or (None, b"")
+    if given is None:
+        return None
+    now = values(root(gradient))
+    if np.array_equal(now, given) or (content(root(gradient)) != left and np.any(now)):
+        return None
+    return given
+
+
 def mark_recorded(array: Any) -> None:
     """A recorded operation was handed this scalar: its value is what the tape made of it."""
     if is_array(array) and array.size == 1:

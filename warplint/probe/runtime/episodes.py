@@ -29,6 +29,9 @@ def objective_of(event: Event, baseline: dict[int, Any] | None, chain: set[int])
             return float(np.sum(arrays.recorded_values(loss)))
         seeds = baseline if baseline is not None else seeds_of(event, chain, frozenset())
         seeded = seedable(event)
+        if UNSEEDED in seeds:
+            scalar = unseeded_scalar(event)
+            return float(np.sum(arrays.values(scalar))) if scalar is not None else 0.0
         return float(sum(np.sum(arrays.values(seeded[i]) * seed) for i, seed in seeds.items() if i in seeded))
     if event.kind == "adjoint":
         pairs = manual_seeds(event, chain)
@@ -39,6 +42,23 @@ def objective_of(event: Event, baseline: dict[int, Any] | None, chain: set[int])
             sum(np.sum(arrays.values(value) * seeds[i]) for i, (value, _) in enumerate(pairs) if i in seeds)
         )
     return None
+
+
+UNSEEDED = -1
+"""Stands among the seeds for the scalar that nothing was seeded for."""
+
+
+def unseeded_scalar(event: Event) -> Any:
+    """The number that a tape ends with, if its backward pass is given nothing to begin with."""
+    if event.details.get("loss") is not None or event.details.get("grads"):
+        return None
+    launches = [launch for launch in event.details["tape"].launches if not callable(launch)]
+    given = [a for launch in launches for _, a in arrays.walk([*launch[3], *launch[4]])]
+    if any(a.grad is not None and a.grad.ptr and arrays.memory(a.grad).any() for a in given):
+        return None
+    last = arrays.walk([*launches[-1][3], *launches[-1][4]]) if launches else ()
+    scalars = [a for _, a in last if a.size == 1 and a.grad is not None and arrays.is_float(a)]
+    return scalars[-1] if scalars and arrays.values(scalars[-1]).size == 1 else None
 
 
 def recording_of(event: Event) -> tuple | None:
@@ -111,15 +131,20 @@ def seeds_of(event: Event, chain: set[int], adjoints: set[int] | frozenset[int])
         return {}
     grads = event.details.get("grads")
     if grads:
-        return {
-            i: arrays.values(g)
-            for i, g in enumerate(grads.values())
-            if arrays.is_array(g) and hash(arrays.content(g)) not in adjoints
-        }
+        found = {}
+        for i, g in enumerate(grads.values()):
+            if arrays.is_array(g):
+                given = arrays.used_up(g)
+                if given is not None or hash(arrays.content(g)) not in adjoints:
+                    found[i] = arrays.values(g) if given is None else given
+        return found
     seeds = {}
     for i, array in seedable(event).items():
         gradient = array.grad
-        if gradient is not None and gradient.ptr and arrays.given_by_user(gradient):
+        given = arrays.used_up(gradient) if gradient is not None and gradient.ptr else None
+        if given is not None:
+            seeds[i] = given
+        elif gradient is not None and gradient.ptr and arrays.given_by_user(gradient):
             value = arrays.values(gradient)
             if np.any(value) and hash(arrays.content(gradient)) not in adjoints:
                 seeds[i] = value
@@ -358,6 +383,8 @@ class GradientChild(Observer):
             elif self.parameter.grad is not None:
                 self.gradient_before = hash(arrays.content(self.parameter.grad))
             seeds = seeds_of(event, self.chain, self.adjoints)
+            if event.kind == "backward" and not seeds and not self.objectives:
+                seeds = {UNSEEDED: 1.0} if unseeded_scalar(event) is not None else seeds
             value = objective_of(event, seeds, self.chain)
             if value is not None:
                 self.objectives.append(self.counted_terms.of(event, value))

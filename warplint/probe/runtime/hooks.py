@@ -93,6 +93,8 @@ class Stream:
         self.inputs = Inputs()
         self.stderr: Any = None
         self.allocating = 0
+        self.seeded = False
+        """Whether some backward call has used a seed array up."""
         self.current: Event | None = None
         """The operation that is being carried out."""
 
@@ -124,6 +126,9 @@ class Stream:
 
     def run(self, event: Event, call: Callable[[], Any]) -> Any:
         _keep_scalars(event)
+        if self.seeded and event.kind != "backward":
+            for array in (event.target, *(a for _, a in event.arrays)):
+                arrays.forget_seed(array)
         self.observer.before(event)
         self.current = event
         self.depth += 1
@@ -556,15 +561,38 @@ def _hook_tape(stream: Stream) -> None:
 
         def call() -> Any:
             stream.in_backward = True
+            seeds = [
+                (g, arrays.values(g), arrays.content(g)) for g in _seeds(event) if arrays.used_up(g) is None
+            ]
             try:
                 return original(self, loss, grads)
             finally:
                 stream.in_backward = False
                 arrays.note_adjoints(self.gradients.values())
+                for gradient, given, data in seeds:
+                    stream.seeded = arrays.note_seed(gradient, given, data) or stream.seeded
 
         return stream.run(event, call)
 
     tape_class.backward = backward
+
+
+def _seeds(event: Event) -> list[Any]:
+    """The arrays that user code has filled for a backward call to begin with."""
+    if event.details["loss"] is not None:
+        return []
+    grads = event.details["grads"]
+    if grads:
+        return [g for g in grads.values() if arrays.is_array(g) and g.ptr and arrays.is_float(g)]
+    found: dict[int, Any] = {}
+    for launch in event.details["tape"].launches:
+        for _, array in arrays.walk([*launch[3], *launch[4]]) if not callable(launch) else ():
+            gradient = array.grad
+            if gradient is None or not gradient.ptr or id(gradient) in found:
+                continue
+            if arrays.given_by_user(gradient) and arrays.memory(gradient).any():
+                found[id(gradient)] = gradient
+    return list(found.values())
 
 
 class Loading:

@@ -113,6 +113,8 @@ class Backward:
     site: Site
     objective: tuple[Buffer, ...] | None
     guards: Mapping[int, int] = field(default_factory=dict)
+    bare: bool = False
+    """Called without a loss and without gradients, and nothing was seeded before."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -572,7 +572,8 @@ class Interpreter(Calls):
         if recording is None:
             return None
         objective = self._objective(args, kwargs)
-        recording.backwards.append(Backward(self.site(node), objective, dict(self.guards)))
+        bare = not args and not kwargs and not self.seeds
+        recording.backwards.append(Backward(self.site(node), objective, dict(self.guards), bare))
         self.lived("backward", node, tape=tape, recording=recording)
         self.seeds = {}
         self.prelude = []

@@ -9,7 +9,9 @@ from __future__ import annotations
 from .adjoints import Adjoints
 from .backward_disabled import BackwardDisabled
 from .base import CounterfactualRun, Kind
+from .consumed_seeds import ConsumedSeeds
 from .copied_again import CopiedAgain
+from .dead_objective import DeadObjective
 from .host_read import HostRead
 from .kept_gradients import KeptGradients
 from .missing_gradient import MissingGradient
@@ -30,6 +32,8 @@ KINDS: tuple[type[Kind], ...] = (
     HostRead,
     CopiedAgain,
     StaleReads,
+    ConsumedSeeds,
+    DeadObjective,
     SeedMismatch,
     TruncatedHorizon,
     ReplayedLaunches,
