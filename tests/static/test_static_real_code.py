@@ -5,6 +5,39 @@ from __future__ import annotations
 import pytest
 
 SILENT = {
+    "elements of a tile": """
+    @wp.kernel
+    def rows(x: wp.array2d(dtype=float), v: wp.array2d(dtype=float), y: wp.array2d(dtype=float)):
+        t = wp.tile_load(x, shape=(4, 4))
+        t[0:2, :] = wp.tile_load(v, shape=(2, 4))
+        t[3] = wp.tile_load(v, shape=(4,))
+        wp.tile_store(y, t)
+
+    x, v, y = grad((4, 4)), grad((4, 4)), grad((4, 4))
+    with wp.Tape() as tape:
+        wp.launch_tiled(rows, dim=[1], inputs=[x, v, y], block_dim=32)
+    tape.backward(grads={y: wp.ones_like(y)})
+    """,
+    "parts of a transform, each assigned once": """
+    @wp.kernel
+    def place(x: wp.array(dtype=float), p: wp.array(dtype=wp.vec3), q: wp.array(dtype=wp.quat),
+              y: wp.array(dtype=wp.transform)):
+        i = wp.tid()
+        a = wp.transform()
+        a.p = p[i]
+        a.q = q[i]
+        b = wp.transform_identity()
+        b[0] = 2.0 * x[i]
+        b[1] = 3.0 * x[i]
+        y[i] = a * b
+
+    x, y = grad(), wp.zeros(3, dtype=wp.transform, requires_grad=True)
+    p = wp.zeros(3, dtype=wp.vec3, requires_grad=True)
+    q = wp.zeros(3, dtype=wp.quat, requires_grad=True)
+    with wp.Tape() as tape:
+        wp.launch(place, 3, [x, p, q, y])
+    tape.backward(grads={y: wp.ones_like(y)})
+    """,
     "a loop bound behind wp.constant is unrolled": """
     OCTAVES = wp.constant(4)
 

@@ -56,7 +56,8 @@ class Calls(Expressions):
         ):
             return self.atomic(name, first, arguments, node, frame)
         if isinstance(first, ArrayRef) and name in table.READING:
-            return self.read(first, (*first.prefix, Dimension(None)), frame, node)
+            value = self.read(first, (*first.prefix, Dimension(None)), frame, node)
+            return replace(value, tile=name.startswith("tile_"))
         values = []
         for argument in arguments:
             if isinstance(argument, ArrayRef):
@@ -76,7 +77,7 @@ class Calls(Expressions):
         self, name: str, values: list[Value], node: cst.Call, frame: Frame, result: Value
     ) -> dict[str, Any]:
         """What is known of a builtin's result beside its derivatives: components, sign, risks."""
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {"tile": name.startswith("tile_") and name != "tile_extract"}
         nodes = [a.value for a in node.args]
         same = len(nodes) == 2 and self.alike(nodes[0], nodes[1], frame)
         sign = signs.of_builtin(name, values, same=same)

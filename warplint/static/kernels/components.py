@@ -72,10 +72,13 @@ def overwritten(value: Value, key: Key) -> Value:
 
 def with_component(value: Value, key: Key, new: Value) -> Value:
     """The vector after an assignment of one component."""
-    if value.parts is None:
-        return linear(value, new)
-    known = tuple((k, v) for k, v in value.parts.known if k[: len(key)] != key)
-    parts = Parts((*known, (key, new)), value.parts.rest)
+    before = value.parts
+    if before is None:
+        if value.active:
+            return linear(value, new)
+        before = Parts((), value)  # constants, however they were made
+    known = tuple((k, v) for k, v in before.known if k[: len(key)] != key)
+    parts = Parts((*known, (key, new)), before.rest)
     merged = linear(*(v for _, v in parts.known), parts.rest, CONSTANT)
     return replace(merged, parts=parts)
 

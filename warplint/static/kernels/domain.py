@@ -79,6 +79,8 @@ class Value:
     parts: Parts | None = None
     sign: str = ""
     """``positive`` (away from zero), ``nonnegative``, ``nonpositive`` or unknown."""
+    tile: bool = False
+    """A tile: its elements are memory of their own, and assigning one clears its adjoint."""
 
     @property
     def active_paths(self) -> frozenset[str]:

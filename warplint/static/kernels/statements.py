@@ -248,6 +248,9 @@ class Statements(Calls):
             if in_struct:
                 frame.names[root.value] = domain.join(replace(owner, index=None), value, self.condition)
                 return
+            if owner.tile:
+                frame.names[root.value] = replace(domain.linear(owner, value), tile=True)
+                return
             key = self.key_of(chain, frame)
             old = components.overwritten(owner, key)
             if kind is AccessKind.STORE and old.active:
