@@ -60,6 +60,7 @@ class Config:
     no_probe: bool = False
     jobs: int | None = None
     no_cache: bool = False
+    tracker: bool = False
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     probe: ProbeConfig = field(default_factory=ProbeConfig)
 

@@ -230,6 +230,8 @@ class Evidence:
     harness: str | None = None
     covered: tuple[str, ...] = ()
     ruled_out: tuple[str, ...] = ()
+    tracker: tuple[str, ...] = ()
+    """What Warp's own overwrite tracker said of this program, if it was asked."""
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,7 @@ def cli() -> None:
     metavar="cpu",
     help="Where the programs run. Only cpu: CUDA programs are run on the CPU by this version.",
 )
+@click.option("--tracker", is_flag=True, help="Also run Warp's own overwrite tracker (slow: it recompiles).")
 @click.option("--timings", is_flag=True, help="Report how long things took.")
 @click.option(
     "--stop-after", type=click.Choice(["static"]), help="Stop after a stage; for looking at warplint itself."

@@ -203,6 +203,7 @@ def _settings(given: Mapping[str, Any], config: Config, root: Path) -> dict[str,
         "jobs": given["jobs"] or config.jobs or 1,
         "overrides": tuple(overrides.items()),
         "cache": not (given["no_cache"] or config.no_cache),
+        "tracker": bool(given["tracker"] or config.tracker),
     }
     # Only what was asked for: a probe that cannot honour it says so instead of ignoring it.
     extra = {"env": probe.env, "objective": probe.objective, "parameters": probe.parameters}

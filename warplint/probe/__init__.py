@@ -29,6 +29,8 @@ class ProbeSettings:
     jobs: int = 1
     overrides: tuple[tuple[str, str], ...] = ()
     """``module.NAME`` → Python expression, for the probe only."""
+    tracker: bool = False
+    """Whether Warp's own overwrite tracker is run as well, for its warnings."""
     cache: bool = True
     """Whether what an earlier, unchanged run told may be used again."""
 

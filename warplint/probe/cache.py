@@ -98,6 +98,7 @@ def key_of(
         "program": [program.file, list(program.arguments), program.working_directory],
         "interpreter": [interpreter.path, interpreter.python, interpreter.warp, interpreter.numpy],
         "device": settings.device,
+        "tracker": settings.tracker,
         "overrides": [list(pair) for pair in settings.overrides],
         "requests": sorted({json.dumps([f.rule, to_plain(f.request)]) for f in findings if f.request}),
         "environment": environment,

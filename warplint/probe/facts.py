@@ -37,6 +37,9 @@ class Facts:
     """Files the program read or imported, as paths of the probed copy."""
     listings: list[str] = field(default_factory=list)
     """Directories whose entries it asked for."""
+    tracker: list[dict[str, Any]] = field(default_factory=list)
+    """Warnings of Warp's own overwrite tracker."""
+    tracker_problem: str | None = None
     told: list[dict[str, Any]] = field(default_factory=list)
     """The messages themselves: what a cache keeps."""
     finished: bool = False
@@ -62,6 +65,8 @@ class Facts:
             self.episodes = message["episodes"]
             self.uncovered = message["uncovered"]
             self.shortened = message.get("shortened", [])
+        elif kind == "tracker":
+            self.tracker, self.tracker_problem = message["warnings"], message["problem"]
         elif kind == "attribution":
             self.attributions.append(message)
         elif kind == "launch-tests":

@@ -107,6 +107,7 @@ def program_spec(program: Program, settings: ProbeSettings, entry: Path, directo
         "arguments": list(program.arguments),
         "device": settings.device,
         "overrides": overrides,
+        "tracker": settings.tracker,
     }
 
 

@@ -455,7 +455,21 @@ class _Judge:
             counterfactual=removal,
             covered=covered,
             ruled_out=ruled_out,
+            tracker=self.tracker(),
         )
+
+    def tracker(self) -> tuple[str, ...]:
+        """The warnings of Warp's overwrite tracker in words, and whether it came to an end."""
+        lines = []
+        for w in self.facts.tracker:
+            by = f"argument `{w['argument']}` of `{w['kernel']}`" if w["kernel"] else f"by {w['operation']}()"
+            times = f", {w['count']} times" if w["count"] > 1 else ""
+            lines.append(
+                f"{by} written after it was read ({self.paths.display(w['file'])}:{w['line']}{times})"
+            )
+        if self.facts.tracker_problem:
+            lines.append(f"did not come to an end: {self.facts.tracker_problem}")
+        return tuple(lines)
 
     def parameter_label(self, row: dict[str, Any]) -> str:
         file, line = row["place"]

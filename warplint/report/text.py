@@ -132,6 +132,8 @@ class _Writer:
             lines += self.wrap(f"{self.because(result)}: {self.reason(result.reason)}")
         if evidence.covered:
             lines += self.wrap(f"covered: {'; '.join(evidence.covered)}")
+        for line in evidence.tracker:
+            lines += self.wrap(f"Warp's tracker: {line}")
         if evidence.ruled_out:
             lines += self.wrap(f"ruled out: {'; '.join(evidence.ruled_out)}")
         return lines

@@ -82,6 +82,7 @@ def run(
     requests: list[dict[str, Any]] | None = None,
     overrides: dict[str, dict[str, str]] | None = None,
     seconds: float = 120,
+    tracker: bool = False,
 ) -> Told:
     """Runs the runtime on ``program``, outside the sandbox, and collects its messages."""
     spec = {
@@ -92,6 +93,7 @@ def run(
         "seconds": seconds,
         "requests": requests or [],
         "overrides": overrides or {},
+        "tracker": tracker,
     }
     order = program.parent / "order.json"
     order.write_text(json.dumps(spec), encoding="utf-8")

@@ -237,12 +237,46 @@ class HostCopies:
         )
 
 
+class Boundary:
+    """Where the next version of a parameter begins, in a run that may be perturbed.
+
+    The name alone does not do: an adaptive loop that takes another turn moves the occurrence of
+    its launches. So the parameter must have been written since as well, or be another array; and
+    a recorded launch that reads it after it was written off the tape has begun the next version
+    whatever its name.
+    """
+
+    def __init__(self, episode: Episode, parameter: Any) -> None:
+        self.name = episode.next_start
+        same = parameter is not None and episode.next_serial in (None, episode.serial)
+        self.parameter = parameter if same else None
+        self.content = hash(arrays.content(parameter)) if same else 0
+        self.written = False
+
+    def after(self, event: Event) -> None:
+        if self.parameter is None or self.written or event.recorded or event.kind == "read":
+            return
+        if any(arrays.root(a) is self.parameter for a in touched(event)):
+            self.written = self.changed()
+
+    def reached(self, event: Event) -> bool:
+        if event.name == self.name:
+            return self.parameter is None or self.changed()
+        if not (self.written and event.recorded and self.name is not None):
+            return False
+        return any(arrays.root(a) is self.parameter for a in touched(event))
+
+    def changed(self) -> bool:
+        return hash(arrays.content(self.parameter)) != self.content
+
+
 class ObjectiveChild(Observer):
     """Runs on to the episode's last backward call that counts, reports the objective, and leaves."""
 
     def __init__(
         self,
         episode: Episode,
+        parameter: Any,
         reporter: Reporter,
         seeds: list[dict[int, Any]],
         included: list[bool],
@@ -250,7 +284,7 @@ class ObjectiveChild(Observer):
         host_reads: HostReads | None = None,
         carried: CarriedState | None = None,
     ) -> None:
-        self.episode = episode
+        self.boundary = Boundary(episode, parameter)
         self.reporter = reporter
         self.carried = carried
         self.seeds = seeds
@@ -288,10 +322,11 @@ class ObjectiveChild(Observer):
                             "carried": self.carried is not None and self.carried.changed,
                         }
                     )
-        elif event.name == self.episode.next_start:
+        elif self.boundary.reached(event):
             self.finished(None)
 
     def after(self, event: Event) -> None:
+        self.boundary.after(event)
         if event.kind == "adjoint":
             note_chain(event, self.chain)
         if self.held is not None:
@@ -333,6 +368,7 @@ class GradientChild(Observer):
     ) -> None:
         self.episode = episode
         self.parameter = parameter
+        self.boundary = Boundary(episode, parameter)
         self.reporter = reporter
         self.until_next = until_next
         self.copies = copies
@@ -367,7 +403,7 @@ class GradientChild(Observer):
         self.unseen_use = bool(episode.reads) and episode.reads[-1].kind == "shared"
 
     def before(self, event: Event) -> None:
-        if event.name == self.episode.next_start and self.reads:
+        if self.reads and self.boundary.reached(event):
             self.leave(True)
         if self.carried is not None:
             self.carried.before(event)
@@ -423,6 +459,7 @@ class GradientChild(Observer):
         self.copied.note_birth(array)
 
     def after(self, event: Event) -> None:
+        self.boundary.after(event)
         self.copied.note(event)
         if self.carried is not None:
             self.carried.after(event)

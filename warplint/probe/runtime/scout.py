@@ -79,6 +79,8 @@ class Episode:
     """Whether a recorded launch wrote to the array during the episode."""
     shared: bool = False
     """Whether another library (torch …) holds the parameter's memory."""
+    moved: bool = False
+    """Whether it begins later than at the version's first use."""
     variable: int = 0
     """Number of the parameter this is a version of."""
 
@@ -256,6 +258,7 @@ class Scout(Observer):
         later = [(name, total) for name, total in episode.uses if skipped and total > skipped[-1]]
         if later and later[0][1] < terms[0]:
             episode.start, episode.start_total = later[0]
+            episode.moved = True
             episode.backwards = [b for b in episode.backwards if b.total >= episode.start_total]
 
     def belongs_to_another(self, episode: Episode, call: int, own: int) -> bool:

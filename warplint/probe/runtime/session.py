@@ -23,7 +23,7 @@ ENTROPY = pinning.pin_entropy()
 
 import warp  # noqa: E402  (after the entropy source is pinned)
 
-from . import devices, hooks, horizon, judge, program  # noqa: E402
+from . import devices, hooks, horizon, judge, program, tracker  # noqa: E402
 from .attribute import Attribution, Attributor  # noqa: E402
 from .causes import adjoints  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
@@ -186,6 +186,8 @@ class Session:
             attributions = self.attribute(found.measured)
             self.test_launches(found.measured)
             self.report(structure, found.measured, attributions, found.uncovered)
+            if self.spec.get("tracker"):
+                self.send({"type": "tracker", **tracker.track(self.stream, self.run_user, self.deadline)})
         self.finish(structure)
 
     def attempt(self) -> Found | str:

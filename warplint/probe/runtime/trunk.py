@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import arrays, judge
+from .episodes import touched
 from .forks import BecomeChild, ChildFailure, Reporter, fork, run_in_child
 from .hooks import Event, Observer, Stream
 from .measure import Maker, Measured, Measurement
@@ -43,11 +44,17 @@ class Trunk(Observer):
         self.progress = progress
         self.usual = usual
         self.results: list[Measured] = []
+        self.read: dict[tuple, int] = {}
+        """Content (hashed) of the parameters that a recorded launch has read since they were written."""
 
     def before(self, event: Event) -> None:
         for key in [k for k in self.targets if k[0] == event.name]:
             episode, iteration, brief = self.targets.pop(key)
             self.here = episode
+            if self.under_way(episode):
+                problem = "nondeterministic: its launches come in another order in every run"
+                self.results.append(Measured(episode, iteration, problem=problem))
+                continue
             measurement = Measurement(self, self.deadline, len(self.targets), self.fixed.get(key), self.usual)
             try:
                 self.results.append(
@@ -61,6 +68,33 @@ class Trunk(Observer):
             self.progress(len(self.results), len(self.results) + len(self.targets))
         if not self.targets:
             self.reporter.leave(self.results)
+        if event.recorded:
+            for serial, array in self.awaited(event):
+                self.read[serial] = hash(arrays.content(array))
+
+    def after(self, event: Event) -> None:
+        if not event.recorded:
+            for serial, _ in self.awaited(event):
+                self.read.pop(serial, None)
+
+    def awaited(self, event: Event) -> list[tuple[tuple, Any]]:
+        """Parameters still to be measured that an event was handed."""
+        wanted = {serial for _, serial in self.targets}
+        found = []
+        for array in touched(event):
+            base = arrays.root(array)
+            birth = arrays.birth(base)
+            if birth is not None and birth.serial in wanted:
+                found.append((birth.serial, base))
+        return found
+
+    def under_way(self, episode: Episode) -> bool:
+        """Whether what should be the version's first use is not: the events have other numbers."""
+        known = self.read.get(episode.serial)
+        parameter = self.stream.births.live.get(episode.serial)
+        if episode.moved or known is None or parameter is None:
+            return False
+        return known == hash(arrays.content(parameter))
 
     def finished(self, error: BaseException | None) -> None:
         self.reporter.leave(self.results)

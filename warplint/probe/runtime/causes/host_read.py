@@ -42,7 +42,7 @@ class HostRead(Kind):
             def make(reporter: Reporter) -> Observer:
                 memory[...] = (measured.start + t * vector).astype(memory.dtype)
                 return ObjectiveChild(
-                    self.run.episode, reporter, base["seeds"], base["included"], host_reads=reads
+                    self.run.episode, parameter, reporter, base["seeds"], base["included"], host_reads=reads
                 )
 
             return float(self.run.spawn(make)["objective"])
