@@ -169,3 +169,20 @@ def test_the_run_alone_names_the_rule(rule, tmp_path):
     line = text.splitlines()[found["location"]["line"] - 1]
     # Nothing sees a write through a view of the memory: it is noticed when backward begins.
     assert ("tape.backward" if rule == "WL106" else "hidden(") in line
+
+
+@pytest.mark.parametrize("rule", ["WL204", "WL207"])
+def test_evidence_shows_the_numbers_with_the_cause_taken_away(rule, tmp_path):
+    """Where the cause is taken away by measuring what it hides, the script measures it again."""
+    (tmp_path / "program.py").write_text(load_rules()[rule].bad, encoding="utf-8")
+    _, report = check(tmp_path)
+    harness = confirmed(report)[0]["evidence"]["harness"]
+    done = subprocess.run(
+        [sys.executable, harness], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
+    )
+    before, after = done.stdout.split("with the cause taken away:")
+    errors = [
+        [float(line.split()[-1].rstrip("%")) for line in part.splitlines()[-2:]] for part in (before, after)
+    ]
+    assert max(errors[0]) > 2.0
+    assert max(errors[1]) < 1.0

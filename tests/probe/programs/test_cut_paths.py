@@ -185,6 +185,28 @@ def test_what_goes_through_the_host(body: str, tmp_path: Path) -> None:
     assert {line for _, line in told.confirmed} == lines_of(text, "# cut")
 
 
+def test_a_state_that_goes_from_window_to_window_is_told_from_a_round_trip(tmp_path: Path) -> None:
+    """The place to comment is the backward call that ends too early."""
+    body = """
+rate, state = array([0.8]), np.array([0.5, 1.0])
+for it in range(3):
+    for window in range(3):
+        a, b, loss = array(state), zeros(2), zeros(1)
+        with wp.Tape() as tape:
+            wp.launch(grow, 2, [a, rate], [b])
+            wp.launch(misfit, 2, [b, 2.0], [loss])
+        tape.backward(loss)  # window
+        state = b.numpy().copy()
+    rate.assign(rate.numpy() - 0.05 * rate.grad.numpy())
+    rate.grad.zero_()
+    state = np.array([0.5, 1.0])
+"""
+    told = run(write(tmp_path, body))
+    causes = [cause for m in told.of("attribution") for cause in m["confirmed"]]
+    assert [cause["kind_of_cause"] for cause in causes] == ["host-read"]
+    assert {cause["passed"][0][1] for cause in causes} == lines_of(body, "# window")
+
+
 DISABLED = {
     "by its decorator": """
 @wp.kernel(enable_backward=False)  # cut

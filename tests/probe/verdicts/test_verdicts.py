@@ -182,6 +182,7 @@ def cut(kind: str, line: int, **changes: Any) -> dict[str, Any]:
         "name": "k",
         "array": "k",
         "born": [],
+        "passed": None,
         "how": "off the tape",
         "operation": "launch",
         "kernel": "decode",

@@ -18,6 +18,7 @@ module                  one idea
 ``forks``               children that report once and leave by ``os._exit``
 ``scout``               which parameters, versions, episodes, objectives the program has
 ``episodes``            children that go on from an episode's start: objective, gradient
+``held``                what goes through the host, held constant
 ``judge``               noise, step ladder, kinks: the three-valued judgement (numpy only)
 ``measure``             directions × steps at an episode's start
 ``snapshots``           what each recorded launch read, who overwrote it, putting it back

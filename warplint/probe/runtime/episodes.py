@@ -291,6 +291,8 @@ class ObjectiveChild(Observer):
         self.included = included
         self.held = held
         self.host_reads = host_reads
+        self.passed: tuple = ()
+        """Where backward was last called."""
         self.values: list[float] = []
         self.terms = Terms()
         self.chain: set[int] = set()
@@ -309,6 +311,7 @@ class ObjectiveChild(Observer):
             value = objective_of(event, baseline, self.chain)
             if value is not None:
                 self.values.append(self.terms.of(event, value))
+                self.passed = event.stack
                 if len(self.values) == len(self.included):
                     terms = [v for v, counts in zip(self.values, self.included) if counts]
                     changed = self.held.changed if self.held is not None else set()
@@ -339,7 +342,7 @@ class ObjectiveChild(Observer):
     def read_result(self, event: Event, result: Any) -> Any:
         if self.host_reads is None:
             return result
-        return self.host_reads.hold(event, result, len(self.values))
+        return self.host_reads.hold(event, result, len(self.values), self.passed)
 
     def finished(self, error: BaseException | None) -> None:
         text = f"{type(error).__name__}: {error}" if error is not None else None

@@ -26,21 +26,26 @@ class HostReads:
         self.places: set[tuple] | None = None
         """(file, line) of the reads to hold; None for all of them."""
         self.changed: dict[tuple, dict[str, Any]] = {}
-        """Reads whose value depends on the parameter, with how often backward had run by then."""
+        """Reads whose value depends on the parameter, with how often backward had run by then and where."""
 
     def note(self, event: Event, result: Any) -> None:
         if is_host_read(event, result) and self.size < LIMIT:
             self.values[event.name] = value = np.array(result)
             self.size += value.nbytes
 
-    def hold(self, event: Event, result: Any, backwards: int) -> Any:
+    def hold(self, event: Event, result: Any, backwards: int, passed: tuple) -> Any:
         value = self.values.get(event.name)
         if value is None or not is_host_read(event, result):
             return result
         now = np.asarray(result)
         if now.shape != value.shape or now.tobytes() == value.tobytes():
             return result
-        self.changed[event.name] = {"stack": event.stack, "array": _array(event), "backwards": backwards}
+        self.changed[event.name] = {
+            "stack": event.stack,
+            "array": _array(event),
+            "backwards": backwards,
+            "passed": passed,
+        }
         if self.places is not None and event.name[:2] not in self.places:
             return result
         return value.copy() if isinstance(result, np.ndarray) else type(result)(value.tolist())

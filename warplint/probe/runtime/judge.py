@@ -28,6 +28,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 AGREES = "agrees"
+MEASURED = "measured"
+"""Taken again for an evidence script, and not judged."""
 DIFFERS = "differs"
 
 CONFIDENCE = 4.0

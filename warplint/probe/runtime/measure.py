@@ -584,4 +584,4 @@ def take_again(line: judge.Line, h: float) -> judge.Judgement:
     """One central difference at a given step, without judging it."""
     ad = line.slope(h)
     fd = (line.value(h) - line.value(-h)) / (2.0 * h)
-    return judge.Judgement("measured", ad, fd, 0.0, h, 0.0, max(abs(ad), abs(fd)))
+    return judge.Judgement(judge.MEASURED, ad, fd, 0.0, h, 0.0, max(abs(ad), abs(fd)))

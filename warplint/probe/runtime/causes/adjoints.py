@@ -62,7 +62,7 @@ class Adjoints(Kind):
         directions = {
             name: (measured.vectors[name], check.step or FIRST_STEP * measured.scale)
             for name, check in measured.checks
-            if check.outcome in (judge.DIFFERS, judge.AGREES)
+            if check.outcome in (judge.DIFFERS, judge.AGREES, judge.MEASURED)
         }
         self.tangents = Tangents(self.stream, directions)
         parameter = self.stream.births.live.get(measured.episode.serial)

@@ -48,7 +48,7 @@ class HostRead(Kind):
             return float(self.run.spawn(make)["objective"])
 
         for name, check in measured.checks:
-            if check.outcome in (judge.DIFFERS, judge.AGREES):
+            if check.outcome in (judge.DIFFERS, judge.AGREES, judge.MEASURED):
                 vector, h = measured.vectors[name], check.step
                 held = (at(vector, h) - at(vector, -h)) / (2.0 * h)
                 self.missing[name] = held - check.fd
@@ -62,9 +62,15 @@ class HostRead(Kind):
                 "array": self.stream.sites.label(read["array"]),
                 "born": read["array"],
                 "backwards": read["backwards"],
+                "passed": read["passed"] if self.is_carried(read) else None,
             }
             for read in self.run.measured.host_reads
         ]
+
+    def is_carried(self, read: dict[str, Any]) -> bool:
+        """Whether what was read is the state that one window hands to the next, after its own
+        backward pass: a matter of the horizon, whichever way it is handed on."""
+        return read["backwards"] > 0 and tuple(read["array"]) != tuple(self.run.episode.family[0])
 
     def corrections(self) -> dict[str, float]:
         return self.missing
