@@ -29,6 +29,10 @@ class ProbeSettings:
     jobs: int = 1
     overrides: tuple[tuple[str, str], ...] = ()
     """``module.NAME`` → Python expression, for the probe only."""
+    env: tuple[tuple[str, str], ...] = ()
+    """Environment variables that the programs need."""
+    parameters: tuple[str, ...] = ()
+    """Names of the parameters to measure; none: all that are found."""
     tracker: bool = False
     """Whether Warp's own overwrite tracker is run as well, for its warnings."""
     cache: bool = True

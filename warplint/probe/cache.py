@@ -101,7 +101,8 @@ def key_of(
         "tracker": settings.tracker,
         "overrides": [list(pair) for pair in settings.overrides],
         "requests": sorted({json.dumps([f.rule, to_plain(f.request)]) for f in findings if f.request}),
-        "environment": environment,
+        "environment": {**environment, **dict(settings.env)},
+        "parameters": list(settings.parameters),
     }
     return hashlib.blake2b(json.dumps(known, sort_keys=True).encode(), digest_size=20).hexdigest()
 

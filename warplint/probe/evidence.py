@@ -53,7 +53,7 @@ def runtime() -> str:
 if __name__ == "__main__":
     command = [INTERPRETER, os.path.join(runtime(), "replay.py")]
     fixed = {{"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}}
-    environment = {{**os.environ, **fixed, "MPLBACKEND": "Agg"}}
+    environment = {{**os.environ, **fixed, "MPLBACKEND": "Agg", **SPEC["env"]}}
     done = subprocess.run(command, input=json.dumps(SPEC).encode(), env=environment, check=False)
     sys.exit(done.returncode)
 '''
@@ -74,6 +74,7 @@ def write(
         **program_spec(program, settings, entry, directory),
         "root": str(paths.project),
         "seconds": settings.timeout,
+        "env": dict(settings.env),
         **replay,
     }
     place = f"{result.location.file}:{result.location.line}"

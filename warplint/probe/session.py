@@ -63,7 +63,7 @@ def run_program(
         outcome = run(
             [interpreter.path, str(RUNTIME / "main.py"), str(order)],
             scratch=scratch,
-            environment=program_environment(scratch, interpreter),
+            environment={**program_environment(scratch, interpreter), **dict(settings.env)},
             limits=Limits(seconds=seconds + 2.0),
             on_message=listen,
         )
@@ -108,6 +108,7 @@ def program_spec(program: Program, settings: ProbeSettings, entry: Path, directo
         "device": settings.device,
         "overrides": overrides,
         "tracker": settings.tracker,
+        "parameters": list(settings.parameters),
     }
 
 

@@ -11,7 +11,7 @@ import pickle
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,6 +200,9 @@ class Session:
         if missing and structure.error is None:
             return f"--set {missing[0]}: the program assigns no such module-level constant"
         targets, uncovered = self.choose(structure)
+        if self.spec.get("parameters") and not targets and structure.episodes:
+            names = ", ".join(sorted({e.label for e in structure.episodes if e.leaf and e.reads}))
+            return f"probe.parameters: the program has no such parameter; it has {names}"
         return Found(structure, self.measure(targets, structure.seconds) if targets else [], uncovered)
 
     # -- a program that is too long ------------------------------------------------------
@@ -303,7 +306,10 @@ class Session:
                 episode.variable = list(families).index(key)
         chosen: list[Target] = []
         uncovered: list[str] = []
-        for number, episodes in enumerate(families.values()):
+        asked = self.spec.get("parameters") or ()
+        kept = [e for e in families.values() if not asked or is_named(e[0].label, asked)]
+        uncovered += [f"{e[0].label}: not among probe.parameters" for e in families.values() if e not in kept]
+        for number, episodes in enumerate(kept):
             if number >= MAX_PARAMETERS:
                 uncovered.append(f"{episodes[0].label}: more than {MAX_PARAMETERS} parameters")
                 continue
@@ -483,6 +489,11 @@ class Session:
 
 def _same_parameter(a: Measured, b: Measured) -> bool:
     return a.episode.variable == b.episode.variable and a.episode.family == b.episode.family
+
+
+def is_named(label: str, names: Sequence[str]) -> bool:
+    """Whether a parameter is meant: by its whole label, or by the last name in it."""
+    return label in names or label.replace("[...]", "").rsplit(".", 1)[-1] in names
 
 
 def request_matches(request: dict[str, Any], cause: dict[str, Any]) -> bool:
