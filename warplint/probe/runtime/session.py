@@ -11,7 +11,7 @@ import pickle
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,15 +23,16 @@ ENTROPY = pinning.pin_entropy()
 
 import warp  # noqa: E402  (after the entropy source is pinned)
 
-from . import devices, hooks, horizon, judge, program, tracker  # noqa: E402
+from . import devices, hooks, horizon, judge, messages, program, tracker  # noqa: E402
 from .attribute import Attribution, Attributor  # noqa: E402
 from .causes import adjoints  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
 from .launch_tests import LaunchTests  # noqa: E402
 from .measure import SHORTEN, Measured  # noqa: E402
 from .reported import Comparison  # noqa: E402
-from .scout import Episode, Scout, Structure  # noqa: E402
+from .scout import Scout, Structure  # noqa: E402
 from .sites import Sites  # noqa: E402
+from .targets import choose  # noqa: E402
 from .trunk import Target, Trunk, respawned  # noqa: E402
 
 SCOUT_SHARE = 0.75
@@ -42,8 +43,6 @@ SHORT_PASSES = 100.0
 """Passes that should fit into the time that is left when a program is shortened."""
 UNKNOWN_FACTOR = 16.0
 """How much shorter a program is made whose first backward pass was never reached."""
-MAX_PARAMETERS = 8
-"""Parameter arrays measured in full; further ones are listed as not covered."""
 
 
 @dataclass
@@ -199,7 +198,7 @@ class Session:
         missing = sorted(asked - structure.overridden)
         if missing and structure.error is None:
             return f"--set {missing[0]}: the program assigns no such module-level constant"
-        targets, uncovered = self.choose(structure)
+        targets, uncovered = choose(structure, self.spec.get("parameters") or ())
         if self.spec.get("parameters") and not targets and structure.episodes:
             names = ", ".join(sorted({e.label for e in structure.episodes if e.leaf and e.reads}))
             return f"probe.parameters: the program has no such parameter; it has {names}"
@@ -293,52 +292,6 @@ class Session:
         if structure.gradient_reads == 0:
             return "not-reached: no gradient was read after the backward pass"
         return "not-reached: every gradient that was read belongs to an array computed on the tape"
-
-    def choose(self, structure: Structure) -> tuple[list[Target], list[str]]:
-        """The episodes to measure: of each parameter the second in full, the first in brief."""
-        families: dict[Any, list[Episode]] = {}
-        for episode in structure.episodes:
-            if episode.leaf and episode.reads:
-                # Arrays of one family that live side by side (a list of weights) are told
-                # apart by their order within an iteration.
-                key = self.family_key(episode, structure)
-                families.setdefault(key, []).append(episode)
-                episode.variable = list(families).index(key)
-        chosen: list[Target] = []
-        uncovered: list[str] = []
-        asked = self.spec.get("parameters") or ()
-        kept = [e for e in families.values() if not asked or is_named(e[0].label, asked)]
-        uncovered += [f"{e[0].label}: not among probe.parameters" for e in families.values() if e not in kept]
-        for number, episodes in enumerate(kept):
-            if number >= MAX_PARAMETERS:
-                uncovered.append(f"{episodes[0].label}: more than {MAX_PARAMETERS} parameters")
-                continue
-            if len(episodes) > 1:
-                chosen.append((episodes[0], 1, True))
-                chosen.append((episodes[1], 2, False))
-                if len(episodes) > 2 and int(np.prod(episodes[0].shape)) == 1:
-                    # A scalar has one direction: what the second iteration shows, a third repeats.
-                    chosen.append((episodes[2], 3, True))
-            else:
-                chosen.append((episodes[0], 1, False))
-        return chosen, uncovered
-
-    def family_key(self, episode: Episode, structure: Structure) -> Any:
-        same = [e for e in structure.episodes if e.family == episode.family and e.leaf]
-        serials = {e.serial for e in same}
-        per_serial = max(sum(e.serial == s for e in same) for s in serials)
-        if per_serial > 1:  # persistent arrays: one key each
-            return (episode.family, episode.serial)
-        # Re-created every iteration: the ordinal among arrays read before the next backward.
-        ordinal = sum(
-            1
-            for e in same
-            if e.backwards
-            and episode.backwards
-            and e.backwards[0].name == episode.backwards[0].name
-            and e.serial < episode.serial
-        )
-        return (episode.family, "ordinal", ordinal)
 
     def measure(self, targets: list[Target], usual: float) -> list[Measured]:
         """Measures in forks of one run; where these hang, in runs from the beginning."""
@@ -453,7 +406,7 @@ class Session:
         except ChildFailure:
             return
         if isinstance(rows, list):
-            self.send({"type": "launch-tests", "kernels": [_cause(row) for row in rows]})
+            self.send({"type": "launch-tests", "kernels": [messages.cause(row) for row in rows]})
 
     def pointed_at(self, cause: dict[str, Any]) -> bool:
         """Whether a static finding points at this cause."""
@@ -480,20 +433,15 @@ class Session:
                 },
                 "uncovered": uncovered,
                 "shortened": [dataclasses.asdict(literal) for literal in self.literals],
-                "episodes": [_episode(m) for m in measured],
+                "episodes": [messages.episode(m) for m in measured],
             }
         )
         for subject, attribution in attributions:
-            self.send({"type": "attribution", **_attribution(subject, attribution)})
+            self.send({"type": "attribution", **messages.attribution(subject, attribution)})
 
 
 def _same_parameter(a: Measured, b: Measured) -> bool:
     return a.episode.variable == b.episode.variable and a.episode.family == b.episode.family
-
-
-def is_named(label: str, names: Sequence[str]) -> bool:
-    """Whether a parameter is meant: by its whole label, or by the last name in it."""
-    return label in names or label.replace("[...]", "").rsplit(".", 1)[-1] in names
 
 
 def request_matches(request: dict[str, Any], cause: dict[str, Any]) -> bool:
@@ -511,113 +459,3 @@ def request_matches(request: dict[str, Any], cause: dict[str, Any]) -> bool:
             not request.get("kernel_file") or cause.get("kernel_file") == request["kernel_file"]
         )
     return False
-
-
-def _episode(m: Measured) -> dict[str, Any]:
-    episode = m.episode
-    gradient = m.gradient
-    finite = gradient is None or bool(np.all(np.isfinite(gradient)))
-    losses = {b.loss for b in episode.backwards if b.loss}
-    return {
-        "parameter": episode.label,
-        "place": list(episode.place),
-        "shape": list(episode.shape),
-        "dtype": episode.dtype,
-        "start": list(episode.start),
-        "variable": _variable(episode),
-        "components": int(np.size(m.start) // max(1, int(np.prod(episode.shape))))
-        if m.start is not None
-        else 1,
-        "iteration": m.iteration,
-        "outcome": m.outcome,
-        "problem": m.problem,
-        "objective": _objective(m, losses),
-        "objective_kind": episode.backwards[0].kind if episode.backwards else "loss",
-        "backward": [list(f[:2]) for f in episode.backwards[-1].stack[:4]] if episode.backwards else [],
-        "backward_calls": m.backwards,
-        "value": m.objective,
-        "finite": finite,
-        "zero": gradient is not None and not np.any(gradient),
-        "stale_view": m.stale_view,
-        "constant": [list(place) for place in m.constant],
-        "replay": _replay(m),
-        "reported": m.reported is not None,
-        "sigma": m.sigma,
-        "scale": m.scale,
-        "checks": [_check(name, c) for name, c in m.checks],
-        "held": [_check(name, c) for name, c in m.held],
-    }
-
-
-def _objective(m: Measured, losses: set[str]) -> str | None:
-    if m.reported is not None:
-        file, line = m.reported.line
-        return f"{m.reported.name} ({file}:{line})"
-    return sorted(losses)[0] if losses else None
-
-
-def _check(name: str, c: judge.Judgement) -> dict[str, Any]:
-    return {
-        "direction": name,
-        "outcome": c.outcome,
-        "ad": c.ad,
-        "fd": c.fd,
-        "noise": c.uncertainty,
-        "step": c.step,
-        "relative_error": c.relative_error,
-    }
-
-
-def _variable(episode: Episode) -> str:
-    """Tells parameters of one name and place apart, the same in every iteration."""
-    return str(episode.variable)
-
-
-def _replay(m: Measured) -> dict[str, Any]:
-    """What it takes to find and measure this episode again in another process."""
-    episode = m.episode
-    return {
-        "episode": {
-            "family": episode.family,
-            "serial": episode.serial,
-            "start": episode.start,
-            "start_total": episode.start_total,
-            "label": episode.label,
-            "place": episode.place,
-            "shape": episode.shape,
-            "dtype": episode.dtype,
-            "reads": [[r.name, r.kind, r.backwards, r.reset] for r in episode.reads],
-            "next_start": episode.next_start,
-            "next_serial": episode.next_serial,
-        },
-        "iteration": m.iteration,
-        "steps": [[name, c.step] for name, c in m.checks],
-    }
-
-
-def _attribution(subject: Measured, a: Attribution) -> dict[str, Any]:
-    episode = subject.episode
-    return {
-        "parameter": episode.label,
-        "place": list(episode.place),
-        "variable": _variable(episode),
-        "iteration": subject.iteration,
-        "outcome": subject.outcome,
-        "before": a.before,
-        "after": a.after,
-        "resolved": a.resolved,
-        "held": a.held,
-        "changed": a.changed,
-        "runs": a.runs,
-        "problem": a.problem,
-        "causes": [_cause(c) for c in a.causes],
-        "confirmed": [_cause(c) for c in a.confirmed],
-    }
-
-
-def _cause(cause: dict[str, Any]) -> dict[str, Any]:
-    plain = dict(cause)
-    plain["key_parts"] = cause["key"]
-    plain["key"] = list(map(str, cause["key"]))
-    plain["kind_of_cause"] = cause["key"][0]
-    return plain

@@ -1,0 +1,122 @@
+"""What was measured, as plain values for the report pipe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import judge
+from .attribute import Attribution
+from .measure import Measured
+from .scout import Episode
+
+
+def episode(m: Measured) -> dict[str, Any]:
+    episode = m.episode
+    gradient = m.gradient
+    finite = gradient is None or bool(np.all(np.isfinite(gradient)))
+    losses = {b.loss for b in episode.backwards if b.loss}
+    return {
+        "parameter": episode.label,
+        "place": list(episode.place),
+        "shape": list(episode.shape),
+        "dtype": episode.dtype,
+        "start": list(episode.start),
+        "variable": _variable(episode),
+        "components": int(np.size(m.start) // max(1, int(np.prod(episode.shape))))
+        if m.start is not None
+        else 1,
+        "iteration": m.iteration,
+        "outcome": m.outcome,
+        "problem": m.problem,
+        "objective": _objective(m, losses),
+        "objective_kind": episode.backwards[0].kind if episode.backwards else "loss",
+        "backward": [list(f[:2]) for f in episode.backwards[-1].stack[:4]] if episode.backwards else [],
+        "backward_calls": m.backwards,
+        "value": m.objective,
+        "finite": finite,
+        "zero": gradient is not None and not np.any(gradient),
+        "stale_view": m.stale_view,
+        "constant": [list(place) for place in m.constant],
+        "replay": _replay(m),
+        "reported": m.reported is not None,
+        "sigma": m.sigma,
+        "scale": m.scale,
+        "checks": [_check(name, c) for name, c in m.checks],
+        "held": [_check(name, c) for name, c in m.held],
+    }
+
+
+def _objective(m: Measured, losses: set[str]) -> str | None:
+    if m.reported is not None:
+        file, line = m.reported.line
+        return f"{m.reported.name} ({file}:{line})"
+    return sorted(losses)[0] if losses else None
+
+
+def _check(name: str, c: judge.Judgement) -> dict[str, Any]:
+    return {
+        "direction": name,
+        "outcome": c.outcome,
+        "ad": c.ad,
+        "fd": c.fd,
+        "noise": c.uncertainty,
+        "step": c.step,
+        "relative_error": c.relative_error,
+    }
+
+
+def _variable(episode: Episode) -> str:
+    """Tells parameters of one name and place apart, the same in every iteration."""
+    return str(episode.variable)
+
+
+def _replay(m: Measured) -> dict[str, Any]:
+    """What it takes to find and measure this episode again in another process."""
+    episode = m.episode
+    return {
+        "episode": {
+            "family": episode.family,
+            "serial": episode.serial,
+            "start": episode.start,
+            "start_total": episode.start_total,
+            "label": episode.label,
+            "place": episode.place,
+            "shape": episode.shape,
+            "dtype": episode.dtype,
+            "reads": [[r.name, r.kind, r.backwards, r.reset] for r in episode.reads],
+            "next_start": episode.next_start,
+            "next_serial": episode.next_serial,
+        },
+        "iteration": m.iteration,
+        "steps": [[name, c.step] for name, c in m.checks],
+    }
+
+
+def attribution(subject: Measured, a: Attribution) -> dict[str, Any]:
+    episode = subject.episode
+    return {
+        "parameter": episode.label,
+        "place": list(episode.place),
+        "variable": _variable(episode),
+        "iteration": subject.iteration,
+        "outcome": subject.outcome,
+        "before": a.before,
+        "after": a.after,
+        "resolved": a.resolved,
+        "held": a.held,
+        "changed": a.changed,
+        "runs": a.runs,
+        "problem": a.problem,
+        "causes": [cause(c) for c in a.causes],
+        "confirmed": [cause(c) for c in a.confirmed],
+    }
+
+
+def cause(cause: dict[str, Any]) -> dict[str, Any]:
+    plain = dict(cause)
+    plain["key_parts"] = cause["key"]
+    plain["key"] = list(map(str, cause["key"]))
+    plain["kind_of_cause"] = cause["key"][0]
+    return plain
