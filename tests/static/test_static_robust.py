@@ -154,6 +154,16 @@ def test_always_ends(name, run):
     assert time.perf_counter() - start < 15.0
 
 
+def test_many_functions_share_what_a_file_may_cost(run, monkeypatch):
+    function = "def f{}():\n    x, y = grad(), grad()\n    with wp.Tape() as tape:\n"
+    function += "        wp.launch(square, 3, [x], [y])\n    tape.backward(grads={{y: grad()}})\n\n\n"
+    text = PRELUDE + "".join(function.format(k) for k in range(20))
+    assert run({"program.py": text}).skipped == ()
+    monkeypatch.setattr("warplint.static.run._FILE_STEPS", 500)
+    (line,) = run({"program.py": text}).skipped
+    assert line.endswith("and what follows (too much work)")
+
+
 def test_a_bad_file_is_a_record_and_the_others_are_checked(write, run):
     result = run(
         {

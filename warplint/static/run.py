@@ -35,6 +35,8 @@ __all__ = ["interpret", "run_entry", "scope_graphs"]
 
 _ENTRY_STEPS = 60_000
 """Work for one function that nothing calls."""
+_FILE_STEPS = 600_000
+"""Work for all of them, and for the module before them."""
 
 
 def run_entry(entry: Entry, project: Project) -> Outcome:
@@ -100,6 +102,9 @@ def interpret(file: SourceFile, project: Project, covered: frozenset[str] = froz
         interpreter.reset()
         if module is not None:
             for name in file.facts.taped:
+                if interpreter.steps > _FILE_STEPS:
+                    interpreter.skip(f"{file.display}: {name} and what follows (too much work)")
+                    break
                 if name not in covered:
                     interpreter.limit = interpreter.steps + _ENTRY_STEPS
                     try:
