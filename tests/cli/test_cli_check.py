@@ -59,6 +59,7 @@ def test_settings_reach_the_probe(project, stages, warplint):
         "device": "cpu",
         "overrides": (("train.STEPS", "8"), ("train.RATE", "1e-3")),
         "cache": False,
+        "tracker": False,
     }
 
 
