@@ -32,6 +32,11 @@ class Body:
     m: float
 
 
+@wp.struct
+class Pair:
+    inner: Body
+
+
 @wp.func
 def total(x: F, n: int):
     s = float(0.0)
@@ -307,6 +312,7 @@ RIGHT = {
     "each component in its turn": "a = wp.vec3()\nfor j in range(3):\n    a[j] = x[j] * x[j]\ny[i] = a[0]",
     "component of an array element": "w[i][0] = x[i]\nw[i][1] = x[i] * x[i]",
     "whole field": "s = Body()\ns.v = x[i] * v[i]\ns.m = x[i]\ny[i] = s.v[0] * s.m",
+    "field of a struct inside": "s = Pair()\ns.inner.m = x[i] * x[i]\ny[i] = s.inner.m",
     "local scalar in place": "a = x[i]\na *= a\na = a / 2.0\ny[i] = a",
     "local limit": "a = x[i]\nif a > 1.0:\n    a = 1.0\ny[i] = a * a",
     "sum": "a = float(0.0)\nfor j in range(n):\n    a += x[j] * x[j]\ny[i] = 3.0 * a",

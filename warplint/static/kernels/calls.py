@@ -185,7 +185,7 @@ class Calls(Expressions):
     def construct(self, cls: Class, node: cst.Call, frame: Frame) -> Any:
         if not cls.is_struct:
             return CONSTANT
-        made = LocalStruct()
+        made = LocalStruct(cls)
         names = list(cls.all_fields())
         for position, argument in enumerate(node.args):
             key = argument.keyword.value if argument.keyword else None

@@ -117,6 +117,7 @@ class StructRef:
 class LocalStruct:
     """A struct made in the kernel."""
 
+    cls: Any = None
     fields: dict[str, Any] = field(default_factory=dict)
 
 

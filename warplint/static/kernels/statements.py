@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from warplint.static.host.values import UNKNOWN
+from warplint.static.host.values import UNKNOWN, Class
 from warplint.static.kernels import components, domain, loops
 from warplint.static.kernels.calls import Calls
 from warplint.static.kernels.domain import CONSTANT, EMPTY, LocalStruct, Taint, TupleValue, Value
@@ -233,7 +233,7 @@ class Statements(Calls):
             return
         owner = frame.names.get(root.value)
         site = Site(frame.function.module.source, node)
-        in_struct = len(chain) > 2 and isinstance(chain[1], cst.Attribute)
+        in_struct = _is_component_of_field(chain, owner)
         if in_struct and isinstance(owner, (Value, LocalStruct)) and value.active:
             taint = Taint(
                 FaultKind.STRUCT_COMPONENT, _text(chain), site, site, value.active_paths, self.steps
@@ -338,6 +338,22 @@ def _chain(target: Any) -> list[Any]:
     while isinstance(links[0], (cst.Subscript, cst.Attribute)):
         links.insert(0, links[0].value)
     return links
+
+
+def _is_component_of_field(chain: list[Any], owner: Any) -> bool:
+    """``s.v[0]`` and ``s.v.x``, but not ``s.inner.m``, a field of a struct inside."""
+    if len(chain) < 3 or not isinstance(chain[1], cst.Attribute):
+        return False
+    cls = owner.cls if isinstance(owner, LocalStruct) else None
+    for link in chain[1:-1]:
+        if not isinstance(link, cst.Attribute) or not isinstance(cls, Class):
+            break
+        cls = cls.all_fields().get(link.attr.value)
+    else:
+        if isinstance(cls, Class):
+            return False
+    last = chain[-1]
+    return isinstance(last, cst.Subscript) or last.attr.value in ("x", "y", "z", "w")
 
 
 def _text(chain: list[Any]) -> str:
