@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from warplint.model import Counterfactual, Finding, Location, Related
+from warplint.model import Counterfactual, Finding, Location, ProbeRequest, Related
 from warplint.probe.facts import Paths
 
 
@@ -34,14 +34,11 @@ class Naming:
     def matches(self, finding: Finding, cause: dict[str, Any], paths: Paths) -> bool:
         """Whether a static finding predicted this very cause."""
         request = finding.request
-        if request is None or request.counterfactual is not self.kind:
-            return False
-        if request.kernel and cause.get("kernel") != request.kernel:
-            return False
-        frames = paths.frames(cause["stack"])
-        if request.sites:
-            return any(site.covers(file, line) for site in request.sites for file, line in frames)
-        return request.kernel is not None
+        return request is not None and request.counterfactual is self.kind and _placed(request, cause, paths)
+
+    def placed(self, finding: Finding, cause: dict[str, Any], paths: Paths) -> bool:
+        """Whether a finding is about the place of this cause, whatever it asks to be taken away."""
+        return finding.request is not None and _placed(finding.request, cause, paths)
 
     def choose(self, matching: list[Finding], cause: dict[str, Any]) -> list[Finding]:
         """Which of the findings that predicted a confirmed cause are confirmed with it."""
@@ -58,6 +55,15 @@ class Naming:
     def note(self, cause: dict[str, Any], paths: Paths) -> str | None:
         """What is worth saying of a cause that is on purpose."""
         return None
+
+
+def _placed(request: ProbeRequest, cause: dict[str, Any], paths: Paths) -> bool:
+    if request.kernel and cause.get("kernel") != request.kernel:
+        return False
+    frames = paths.frames(cause["stack"])
+    if request.sites:
+        return any(site.covers(file, line) for site in request.sites for file, line in frames)
+    return request.kernel is not None
 
 
 def by(kernel: str | None) -> str:

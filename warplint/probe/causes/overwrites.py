@@ -12,6 +12,12 @@ from warplint.probe.facts import Paths
 class Overwrites(Naming):
     kind = Counterfactual.RESTORE_VALUES
 
+    def matches(self, finding: Finding, cause: dict[str, Any], paths: Paths) -> bool:
+        if finding.rule == "WL403":
+            # With the counter put back, a counter claimed from again counts alike on the CPU.
+            return all(r["own"] for r in cause["readers"]) and self.placed(finding, cause, paths)
+        return super().matches(finding, cause, paths)
+
     def happened(self, finding: Finding, cause: dict[str, Any]) -> bool:
         in_kernel = finding.request is not None and finding.request.kernel is not None
         return bool(in_kernel or cause["aliased"] or any(not r["own"] for r in cause["readers"]))
