@@ -27,6 +27,8 @@ class Facts:
     launch_tests: list[dict[str, Any]] = field(default_factory=list)
     """Kernels whose launches were tested by themselves."""
     uncovered: list[str] = field(default_factory=list)
+    step: dict[str, Any] | None = None
+    """What the optimizer's first step did to the objective, where gradients are right."""
     shortened: list[dict[str, Any]] = field(default_factory=list)
     """Numbers of the program that were replaced to make it short enough."""
     forward_passes: int = 0
@@ -64,6 +66,7 @@ class Facts:
             self.structure = message["structure"]
             self.episodes = message["episodes"]
             self.uncovered = message["uncovered"]
+            self.step = message.get("step")
             self.shortened = message.get("shortened", [])
         elif kind == "tracker":
             self.tracker, self.tracker_problem = message["warnings"], message["problem"]

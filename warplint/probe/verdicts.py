@@ -24,7 +24,7 @@ from warplint.model import (
     Result,
     Verdict,
 )
-from warplint.probe import causes
+from warplint.probe import causes, progress
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.intent import says_detached
 from warplint.probe.signature import signature
@@ -95,6 +95,7 @@ class _Judge:
             self.inconclusive(weak[0], reason)
             return self.finish(ProgramStatus.INCONCLUSIVE, reason)
         self.verified(parameters)
+        self.say_what_is_drawn(parameters[0])
         return self.finish(ProgramStatus.VERIFIED, None)
 
     # -- endings -------------------------------------------------------------------------
@@ -174,6 +175,7 @@ class _Judge:
             f"at iteration{'s' if len(iterations) > 1 else ''} {_listed(iterations)}"
             + self.seeds_taken_as_given(parameters)
             + self.held_constant(parameters)
+            + progress.too_long_a_step(self.facts.step)
             + self.not_measured(parameters)
             + self.shortened()
             + self.how_it_ended(),
@@ -185,6 +187,11 @@ class _Judge:
                 ruled_out=ruled_out,
             ),
         )
+
+    def say_what_is_drawn(self, rows: list[dict[str, Any]]) -> None:
+        text = progress.drawn_anew(self.facts.step)
+        if text is not None:
+            self.note("WL510", text, None, location=self.backward(rows))
 
     def seeds_taken_as_given(self, parameters: list[list[dict[str, Any]]]) -> str:
         """What a verdict on seeded outputs does not say."""

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from probe_programs import KERNELS, run, write
 
+from warplint.probe.progress import drawn_anew, too_long_a_step
+
 pytestmark = pytest.mark.probe
 
 FIRST = KERNELS.count("\n") + 1
@@ -427,3 +429,59 @@ def test_a_right_loop_is_cleared(name: str, tmp_path: Path) -> None:
     told = run(write(tmp_path, STEP + RIGHT[name]))
     assert set(told.outcomes["x"]) == {"agrees"}
     assert told.confirmed == []
+
+
+def test_a_step_that_is_too_long_is_told_from_a_wrong_gradient(tmp_path: Path) -> None:
+    body = """
+x = array([0.5, 1.0])
+for it in range(6):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        forward(x, loss)
+    tape.backward(loss)
+    x.assign(x.numpy() - 3.0 * x.grad.numpy())
+    tape.zero()
+"""
+    told = run(write(tmp_path, STEP + body))
+    assert set(told.outcomes["x"]) == {"agrees"}
+    step = told.of("measured")[0]["step"]
+    assert step["downhill"]
+    assert step["same"]
+    assert step["after"] > 100.0 * step["before"]
+    assert "learning rate" in too_long_a_step(step)
+
+
+@pytest.mark.parametrize("generator", ["np.random.default_rng()", "np.random.default_rng(5)", "np.random"])
+def test_noise_that_is_drawn_in_every_iteration_leaves_the_gradient_right(generator, tmp_path: Path) -> None:
+    body = f"""
+x, rng = array([0.5, 1.0]), {generator}
+for it in range(6):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        y, noise = zeros(2), wp.array(rng.normal(size=2), dtype=float)
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(descend, 2, [y, noise, 0.3])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.05 * x.grad.numpy())
+    tape.zero()
+"""
+    told = run(write(tmp_path, STEP + body))
+    assert set(told.outcomes["x"]) == {"agrees"}
+    assert "drawn anew" in drawn_anew(told.of("measured")[0]["step"])
+
+
+def test_batches_that_differ_are_no_noise(tmp_path: Path) -> None:
+    body = """
+x = wp.array(np.random.default_rng(2).normal(size=2), dtype=float, requires_grad=True)
+for it in range(6):
+    loss, y = zeros(1), zeros(2)
+    with wp.Tape() as tape:
+        wp.launch(square, 2, [x, 0.5 + 0.1 * it], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
+"""
+    told = run(write(tmp_path, STEP + body))
+    assert drawn_anew(told.of("measured")[0]["step"]) is None

@@ -23,7 +23,7 @@ ENTROPY = pinning.pin_entropy()
 
 import warp  # noqa: E402  (after the entropy source is pinned)
 
-from . import devices, hooks, horizon, judge, messages, program, tracker  # noqa: E402
+from . import devices, hooks, horizon, judge, messages, program, steps, tracker  # noqa: E402
 from .attribute import Attribution, Attributor  # noqa: E402
 from .causes import adjoints  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
@@ -408,6 +408,12 @@ class Session:
         if isinstance(rows, list):
             self.send({"type": "launch-tests", "kernels": [messages.cause(row) for row in rows]})
 
+    def follow(self, measured: list[Measured]) -> dict[str, Any] | None:
+        """Where all gradients are right: what the optimizer's first step does to the objective."""
+        if any(m.outcome != judge.AGREES for m in measured):
+            return None
+        return steps.follow(self.stream, self.run_user, measured, self.deadline - 1.0)
+
     def pointed_at(self, cause: dict[str, Any]) -> bool:
         """Whether a static finding points at this cause."""
         return any(request_matches(request, cause) for request in self.spec.get("requests", ()))
@@ -434,6 +440,7 @@ class Session:
                 "uncovered": uncovered,
                 "shortened": [dataclasses.asdict(literal) for literal in self.literals],
                 "episodes": [messages.episode(m) for m in measured],
+                "step": self.follow(measured),
             }
         )
         for subject, attribution in attributions:
