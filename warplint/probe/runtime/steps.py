@@ -31,10 +31,9 @@ class Moved(Observer):
     ) -> None:
         self.stream = stream
         self.pending = {m.episode.start: (m, c) for m, c in zip(measured, contents)}
-        first = measured[0]
-        self.start = first.episode.start
-        self.child = ObjectiveChild(first.episode, reporter, [], [True] * first.backwards)
-        self.started = False
+        self.first = measured[0]
+        self.reporter = reporter
+        self.child: ObjectiveChild | None = None
 
     def before(self, event: Event) -> None:
         if event.name in self.pending:
@@ -43,16 +42,19 @@ class Moved(Observer):
             if parameter is not None:
                 memory = arrays.memory(parameter)
                 memory[...] = content.reshape(memory.shape).astype(memory.dtype)
-        self.started = self.started or event.name == self.start
-        if self.started:
+        if self.child is None and event.name == self.first.episode.start:
+            parameter = self.stream.births.live.get(self.first.episode.serial)
+            included = [True] * self.first.backwards
+            self.child = ObjectiveChild(self.first.episode, parameter, self.reporter, [], included)
+        if self.child is not None:
             self.child.before(event)
 
     def after(self, event: Event) -> None:
-        if self.started:
+        if self.child is not None:
             self.child.after(event)
 
     def finished(self, error: BaseException | None) -> None:
-        self.child.finished(error)
+        self.reporter.leave({"objective": float("nan")})
 
 
 class Draws(Observer):
