@@ -20,6 +20,7 @@ ROOMS = {
     "model": set(),
     "config": set(),
     "rulebook": {"model"},
+    "dev": set(),
     "source": {"model"},
     "static": {"model", "source", "checks"},
     "checks": {"model", "source", "static"},

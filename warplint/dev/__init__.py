@@ -1,0 +1,1 @@
+"""Tools for those who work on warplint itself: ``python -m warplint.dev``."""
