@@ -20,6 +20,8 @@ _CONSTANT = re.compile(
     re.IGNORECASE,
 )
 """Words for a value that is computed from the parameter and meant as a constant."""
+_METHOD = re.compile(r"stop[_ -]?grad|semi[_ -]?gradient|straight[_ -]?through", re.IGNORECASE)
+"""Names of methods that a docstring may give once for all the statements that make them up."""
 LINES_ABOVE = 5
 FRAMES = 3
 
@@ -35,7 +37,9 @@ def says_meant(stack: Sequence[Sequence[Any]], name: str | None, paths: Paths) -
     for frame in stack[:FRAMES]:
         words += [_lines(frame, paths), str(frame[2]) if len(frame) > 2 else ""]
     text = "\n".join(words)
-    return bool(_DETACHED.search(text) or _CONSTANT.search(text))
+    if _DETACHED.search(text) or _CONSTANT.search(text):
+        return True
+    return any(_METHOD.search(_docstrings(frame, paths)) for frame in stack[:FRAMES])
 
 
 def says_truncated(place: Sequence[Any], paths: Paths) -> bool:
@@ -52,6 +56,21 @@ def says_truncated(place: Sequence[Any], paths: Paths) -> bool:
             end = node.end_lineno or node.lineno
             around += lines[node.lineno - 1 : end] if node.lineno <= line <= end else []
     return bool(_DETACHED.search("\n".join(around)))
+
+
+def _docstrings(place: Sequence[Any], paths: Paths) -> str:
+    """Those of a place's module and of the classes and functions around it."""
+    file, line = paths.absolute(paths.display(str(place[0]))), int(place[1])
+    try:
+        tree = ast.parse("\n".join(_read(file)))
+    except (SyntaxError, ValueError):
+        return ""
+    found = [ast.get_docstring(tree) or ""]
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    for node in (n for n in ast.walk(tree) if isinstance(n, definitions)):
+        if node.lineno <= line <= (node.end_lineno or node.lineno):
+            found.append(ast.get_docstring(node) or "")
+    return "\n".join(found)
 
 
 def _lines(place: Sequence[Any], paths: Paths) -> str:

@@ -352,6 +352,22 @@ def test_an_array_without_gradient(body: str, setup: str, tmp_path: Path) -> Non
     assert {line for _, line in told.confirmed} == lines_of(text, "# cut")
 
 
+def test_arrays_without_gradient_between_launches_before_the_tape(tmp_path: Path) -> None:
+    """What was computed off the tape has no gradient either: both are needed, two launches deep."""
+    body = """
+    y = wp.zeros(2, dtype=float)  # cut
+    z = wp.zeros(2, dtype=float)  # cut
+    wp.launch(square, 2, [x, 0.5], [y])  # cut
+    wp.launch(square, 2, [y, 0.5], [z])  # cut
+    with wp.Tape() as tape:
+        wp.launch(misfit, 2, [z, target], [loss])
+"""
+    text = program(body)
+    told = run(write(tmp_path, text))
+    assert {kind for kind, _ in told.confirmed} == {"not-recorded", "no-gradient"}
+    assert {line for _, line in told.confirmed} == lines_of(text, "# cut")
+
+
 def test_two_cuts_one_behind_the_other(tmp_path: Path) -> None:
     """Neither alone brings anything back."""
     body = """

@@ -26,6 +26,8 @@ SHARE = 0.02
 """Part of the difference that the defects of a kernel must make up to be a cause."""
 FIRST_STEP = 1.0e-3
 """Step, relative to the parameter's scale, where the comparison itself has none."""
+MENDED = 0.2
+"""Part of a defect that a repair may leave: what is left of small ones is rounding."""
 KNOWN: dict[tuple, list[dict[str, Any]]] = {}
 """Repairs that were tried before this process was forked: building kernels takes seconds."""
 COLUMNS = 512
@@ -248,7 +250,7 @@ class Adjoints(Kind):
             if defects is None:
                 mended = _finite(again)
             else:
-                mended = _size(self.defects(launch, graded, incoming, again)) < 0.05 * _size(defects)
+                mended = _size(self.defects(launch, graded, incoming, again)) < MENDED * _size(defects)
             if mended:
                 cause["repairs"].append({"what": repair.what, "name": repair.name, "place": repair.place})
                 break

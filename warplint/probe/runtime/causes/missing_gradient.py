@@ -33,9 +33,11 @@ class MissingGradient(Kind):
             return
         given = event.arrays or [("", a) for a in (event.target, event.source) if arrays.is_array(a)]
         for label, array in given:
+            base = arrays.root(array)
+            if event.recorded:
+                self.causes = {**getattr(base, "_warplint_upstream", {}), **self.causes}
             if array.requires_grad or not arrays.is_float(array):
                 continue
-            base = arrays.root(array)
             owner = self.owner_of(array, base)
             if owner is not None:
                 self.link(array, owner, event, label)
@@ -48,9 +50,25 @@ class MissingGradient(Kind):
         written = event.details.get("changed", ())
         if event.kind in ("copy", "assign") and event.source is not None:
             written = [arrays.root(event.target)]
+        if not event.recorded:
+            self.carry(event, written)
         for base in written:
             if arrays.is_float(base) and not base.requires_grad and not hasattr(base, "_warplint_written"):
                 base._warplint_written = (event.stack, event.details.get("kernel") or event.kind)
+
+    def carry(self, event: Event, written: Any) -> None:
+        """Arrays without a gradient that an operation off the tape reads matter where its result does."""
+        upstream: dict[tuple, dict[str, Any]] = {}
+        for label, array in [*event.arrays, ("", event.source)]:
+            if not arrays.is_array(array):
+                continue
+            base = arrays.root(array)
+            upstream.update(getattr(base, "_warplint_upstream", {}))
+            if arrays.is_float(array) and not array.requires_grad and hasattr(base, "_warplint_written"):
+                cause = self.cause(base, event, label, base._warplint_written)
+                upstream.setdefault(cause["key"][1], cause)
+        for base in written:
+            base._warplint_upstream = {**getattr(base, "_warplint_upstream", {}), **upstream}
 
     def owner_of(self, array: Any, base: Any) -> Any:
         """The array with a gradient on whose memory this one without lies."""
@@ -83,23 +101,26 @@ class MissingGradient(Kind):
             )
 
     def note(self, base: Any, event: Event, label: str, writer: tuple, what: str = "array") -> dict[str, Any]:
+        cause = self.cause(base, event, label, writer, what)
+        return self.causes.setdefault(cause["key"][1], cause)
+
+    def cause(
+        self, base: Any, event: Event, label: str, writer: tuple, what: str = "array"
+    ) -> dict[str, Any]:
         born = arrays.birth(base)
-        family = born.family if born is not None else ()
-        if family not in self.causes:
-            stack = born.stack if born is not None else ()
-            self.causes[family] = {
-                "key": (self.NAME, family, what),
-                "stack": stack,
-                "buffer": self.stream.sites.label(stack),
-                "view_of": None,
-                "writer": {"stack": writer[0], "kernel": writer[1]},
-                "reader": {
-                    "stack": event.stack,
-                    "kernel": event.details.get("kernel") or event.kind,
-                    "argument": label,
-                },
-            }
-        return self.causes[family]
+        stack = born.stack if born is not None else ()
+        return {
+            "key": (self.NAME, born.family if born is not None else (), what),
+            "stack": stack,
+            "buffer": self.stream.sites.label(stack),
+            "view_of": None,
+            "writer": {"stack": writer[0], "kernel": writer[1]},
+            "reader": {
+                "stack": event.stack,
+                "kernel": event.details.get("kernel") or event.kind,
+                "argument": label,
+            },
+        }
 
     def found(self) -> list[dict[str, Any]]:
         return list(self.causes.values())
