@@ -22,6 +22,11 @@ _CONSTANT = re.compile(
 """Words for a value that is computed from the parameter and meant as a constant."""
 _METHOD = re.compile(r"stop[_ -]?grad|semi[_ -]?gradient|straight[_ -]?through", re.IGNORECASE)
 """Names of methods that a docstring may give once for all the statements that make them up."""
+_SURROGATE = re.compile(
+    r"surrogate|straight[_ -]?through|stop[_ -]?grad|detach|\bste\b|gradient[_ -]clip|clip\w*[_ -]grad",
+    re.IGNORECASE,
+)
+"""Words for an adjoint that is not meant to be the derivative."""
 LINES_ABOVE = 5
 FRAMES = 3
 
@@ -40,6 +45,18 @@ def says_meant(stack: Sequence[Sequence[Any]], name: str | None, paths: Paths) -
     if _DETACHED.search(text) or _CONSTANT.search(text):
         return True
     return any(_METHOD.search(_docstrings(frame, paths)) for frame in stack[:FRAMES])
+
+
+def says_surrogate(place: Sequence[Any], paths: Paths) -> bool:
+    """Whether a function, or the lines above it, say that it is no derivative on purpose."""
+    line = int(place[1])
+    lines = _read(paths.absolute(paths.display(str(place[0]))))
+    body: list[str] = []
+    for text in lines[line - 1 : line + 4 * LINES_ABOVE]:
+        if body and not text.strip() and len(body) > 2:
+            break
+        body.append(text)
+    return bool(_SURROGATE.search("\n".join([_lines(place, paths), *body])))
 
 
 def says_truncated(place: Sequence[Any], paths: Paths) -> bool:

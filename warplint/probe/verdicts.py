@@ -81,6 +81,11 @@ class _Judge:
             return self.finish(ProgramStatus.INCONCLUSIVE, facts.nothing)
         parameters = _by_parameter(facts.episodes)
         wrong = [rows for rows in parameters if _is_wrong(rows)]
+        if wrong and all(self.is_surrogate(rows) for rows in wrong):
+            self.say_what_is_meant(wrong)
+            reason = "a surrogate stands in for the derivative, as the code says"
+            self.leave_unverified(f"fd-inconclusive: {reason}")
+            return self.finish(ProgramStatus.INCONCLUSIVE, reason)
         unmeant = [rows for rows in wrong if not self.meant(rows)]
         if unmeant:
             self.wrong(unmeant)
@@ -235,6 +240,15 @@ class _Judge:
             return True
         found = self.attributions_of(rows)
         return bool(found) and all(a["resolved"] and causes.meant(a["confirmed"], self.paths) for a in found)
+
+    def is_surrogate(self, rows: list[dict[str, Any]]) -> bool:
+        """Whether the difference comes from custom adjoints that are not meant to be derivatives."""
+        found = self.attributions_of(rows)
+        return bool(found) and all(
+            a["resolved"]
+            and all(c["kind_of_cause"] == "adjoint" and causes.note(c, self.paths) for c in a["confirmed"])
+            for a in found
+        )
 
     def say_what_is_meant(self, wrong: list[list[dict[str, Any]]]) -> None:
         """Notes on causes that are on purpose, where a user should know of them."""

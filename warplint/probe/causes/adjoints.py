@@ -7,6 +7,7 @@ from typing import Any
 from warplint.model import Counterfactual, Finding, Location, Related
 from warplint.probe.causes.base import Named, Naming, location
 from warplint.probe.facts import Paths
+from warplint.probe.intent import says_surrogate
 
 _NOT_FINITE = ("WL304", "WL305")
 _LIKELIEST = (
@@ -46,6 +47,13 @@ class Adjoints(Naming):
         """The run tells a kernel from another, not two statements of one: one finding is confirmed."""
         order = _LIKELIEST if cause["finite"] else _LIKELIEST[::-1]
         return sorted(matching, key=lambda f: (order.index(f.rule), f.sort_key))[:1]
+
+    def note(self, cause: dict[str, Any], paths: Paths) -> str | None:
+        for repair in cause["repairs"]:
+            if repair["what"] == "custom-adjoint" and says_surrogate(repair["place"], paths):
+                name = repair["name"]
+                return f"the custom adjoint of `{name}` is no derivative, as the code says: a surrogate"
+        return None
 
     def describe(self, cause: dict[str, Any], paths: Paths) -> Named:
         kernel = cause["kernel"]
