@@ -5,6 +5,17 @@ from __future__ import annotations
 import pytest
 
 SILENT = {
+    "an accumulator read by the only thread there is": """
+    @wp.kernel
+    def replay(x: wp.array(dtype=float), s: wp.array(dtype=float), y: wp.array(dtype=float)):
+        s[0] += x[0]
+        y[0] = s[0] * s[0]
+
+    x, s, y = grad(1), grad(1), grad(1)
+    with wp.Tape() as tape:
+        wp.launch(replay, dim=1, inputs=[x, s], outputs=[y])
+    tape.backward(y)
+    """,
     "elements of a tile": """
     @wp.kernel
     def rows(x: wp.array2d(dtype=float), v: wp.array2d(dtype=float), y: wp.array2d(dtype=float)):

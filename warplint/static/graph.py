@@ -16,12 +16,13 @@ from typing import Any
 
 import networkx as nx
 
-from warplint.static.host.events import Binding, Event, Mutation, Recording, may_touch
+from warplint.static.host.events import ONE_THREAD, Binding, Event, Mutation, Recording, may_touch
 from warplint.static.host.values import Buffer
 from warplint.static.kernels.summary import (
     Access,
     AccessKind,
     Fault,
+    FaultKind,
     IndexClass,
     InPlaceMultiply,
     InPlaceUpdate,
@@ -547,6 +548,8 @@ class ScopeGraph:
             if not event.recorded or not event.effect.backward:
                 continue
             for item in event.effect.faults:
+                if item.kind in _BETWEEN_THREADS and ONE_THREAD in event.arguments:
+                    continue
                 if self._active_output(index, item.output) and any(
                     self._active_input(index, path) for path in item.given
                 ):
@@ -573,6 +576,7 @@ class ScopeGraph:
         return next((before.get(path) for e, before, _ in self.operations if e is event), None)
 
 
+_BETWEEN_THREADS = frozenset({FaultKind.NEIGHBOUR, FaultKind.RACE})
 _CONSTANT_RESETS = frozenset({"zero_()", "fill_()"})
 """What follows them is a constant: nobody optimizes a value that is set inside the tape."""
 

@@ -32,6 +32,8 @@ __all__ = [
     "view_effect",
 ]
 
+ONE_THREAD = "<one thread>"
+"""Among the arguments of a launch: nothing happens at the same time."""
 THREAD = Dimension(((("tid:0",), 1),))
 
 

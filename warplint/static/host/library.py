@@ -13,7 +13,7 @@ import libcst as cst
 from warplint.static.host import events
 from warplint.static.host.calls import Calls
 from warplint.static.host.core import Frame, dotted
-from warplint.static.host.events import Backward, Binding
+from warplint.static.host.events import ONE_THREAD, Backward, Binding
 from warplint.static.host.values import (
     UNKNOWN,
     Adjoint,
@@ -261,6 +261,8 @@ class Interpreter(Calls):
         summary = self.summary(kernel)
         bindings: dict[str, Binding] = {}
         arguments: dict[str, Any] = {}
+        if "block_dim" not in given and _is_one(given.get("dim")):
+            arguments[ONE_THREAD] = 1
         host: dict[str, Carried] = {}
         for parameter, value, source in zip(summary.parameters, values, nodes, strict=False):
             if parameter.kind == "scalar" and isinstance(value, (Carried, Pointer)) and not parameter.integer:
@@ -651,6 +653,12 @@ class Interpreter(Calls):
                 if array is not None:
                     bindings[f"{prefix}.{field}"] = self._binding(array, f"{text}.{field}", mark)
         self.emit("library", effect, bindings, node)
+
+
+def _is_one(dim: Any) -> bool:
+    """Whether a launch has one thread."""
+    sizes = dim.items if isinstance(dim, List) else dim if isinstance(dim, tuple) else (dim,)
+    return bool(sizes) and all(isinstance(s, int) and s == 1 for s in sizes)
 
 
 def _element_of(data: Any) -> str:
