@@ -320,11 +320,15 @@ class _Judge:
             elif explained:
                 self.decide(finding, Verdict.DISMISSED, "the gradient is wrong, but not because of this")
             else:
-                self.decide(
-                    finding,
-                    Verdict.UNVERIFIED,
-                    "the gradient is wrong, and taking this away alone does not mend it",
-                )
+                self.decide(finding, Verdict.UNVERIFIED, self.why_unexplained(unexplained))
+
+    def why_unexplained(self, unexplained: list[list[dict[str, Any]]]) -> str:
+        """Why a finding is not decided where the gradient is wrong for unknown reasons."""
+        searches = [a for rows in unexplained for a in self.attributions_of(rows)]
+        if searches and not any(a["problem"] for a in searches):
+            return "the gradient is wrong, and taking this away alone does not mend it"
+        why = next((a["problem"] for a in searches), "no cause was looked for")
+        return f"the gradient is wrong, but whether this is why was not found out: {why}"
 
     def confirm(self, rows: list[dict[str, Any]], attribution: dict[str, Any]) -> None:
         named = [(cause, causes.describe(cause, self.paths)) for cause in attribution["confirmed"]]

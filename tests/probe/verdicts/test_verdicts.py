@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,32 @@ def test_a_difference_that_no_cause_explains_is_a_mismatch_at_the_backward_call(
     assert (result.rule, result.verdict, result.location.line) == ("WL901", Verdict.CONFIRMED, 20)
     ((_, left),) = judged.by_finding
     assert left.verdict is Verdict.UNVERIFIED
+
+
+def test_a_search_that_ran_out_of_time_is_not_told_as_one_that_found_nothing() -> None:
+    late = attribution(causes=[], confirmed=[], problem="the time limit was reached")
+    ((_, left),) = judge(facts(WRONG, attributions=(late,)), finding(10)).by_finding
+    assert left.verdict is Verdict.UNVERIFIED
+    assert left.reason == (
+        "the gradient is wrong, but whether this is why was not found out: the time limit was reached"
+    )
+
+
+@pytest.mark.parametrize(("kernel", "rule"), [("step", "WL301"), ("forces", "WL901")])
+def test_a_product_in_place_is_confirmed_by_the_adjoint_of_its_own_kernel(kernel: str, rule: str) -> None:
+    """The launch stored the factor's value itself: nothing from before it could be put back."""
+    cause = {
+        **overwrite(10, kernel=kernel),
+        "key": ["adjoint", "sim.py", "1", kernel],
+        "kind_of_cause": "adjoint",
+        "finite": True,
+        "repairs": [],
+        "natives": [],
+    }
+    run = facts(WRONG, attributions=(attribution(causes=[cause], confirmed=[cause]),))
+    predicted = finding(10, rule="WL301")
+    predicted = replace(predicted, request=replace(predicted.request, kernel="step"))
+    assert (rule, "confirmed") in verdicts(judge(run, predicted))
 
 
 def test_a_difference_in_one_direction_alone_is_not_believed() -> None:
@@ -221,6 +248,22 @@ def test_a_path_that_is_cut_on_purpose_is_no_mistake(
     assert result.verdict is (Verdict.NOTE if verified else Verdict.CONFIRMED)
     if verified:
         assert "`k` (train.py:4) is held constant, as the code says" in result.message
+
+
+@pytest.mark.parametrize(
+    ("says", "status"),
+    [
+        ("Semi-gradient: the target is a constant.", ProgramStatus.VERIFIED),
+        ("The windows are truncated.", ProgramStatus.WRONG),
+    ],
+)
+def test_a_docstring_may_name_the_method_once(says: str, status: ProgramStatus, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(f'"""{says}"""\n' + "\n" * 8 + "wp.launch(decode, 3, [x], [k])\n")
+    row = episode(1, check(0.0, 1.0, "differs"), check(0.0, 0.4, "differs", "random signs 1"))
+    held = {name: {"fd": 0.0, "relative_error": 0.0} for name in ("gradient", "random signs 1")}
+    cause = cut("not-recorded", 10)
+    run = facts(row, attributions=(attribution(causes=[cause], confirmed=[cause], held=held),))
+    assert judge_program(PROGRAM, (), run, Paths(tmp_path, tmp_path), "python").row.status is status
 
 
 def test_beside_a_path_that_is_meant_to_be_cut_the_mistake_is_named_alone(tmp_path: Path) -> None:

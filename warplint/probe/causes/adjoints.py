@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from warplint.model import Counterfactual, Finding, Location, Related
@@ -18,6 +19,7 @@ _LIKELIEST = (
     "WL303",
     "WL302",
     "WL110",
+    "WL301",
     "WL108",
     "WL206",
     "WL205",
@@ -25,6 +27,8 @@ _LIKELIEST = (
     "WL304",
 )
 """Which of several findings in one kernel is taken for the cause where no repair tells."""
+_IN_PLACE = ("WL301", "WL108")
+"""Predicted as overwrites: a value that the launch stored itself is missed by its adjoint alone."""
 _MENDED_BY = {"components": ("WL302",), "custom-adjoint": ("WL401", "WL402"), "unrolled": ("WL303",)}
 
 
@@ -33,6 +37,9 @@ class Adjoints(Naming):
 
     def matches(self, finding: Finding, cause: dict[str, Any], paths: Paths) -> bool:
         """A finding in this kernel whose kind of fault fits what the run saw of it."""
+        request = finding.request
+        if request is not None and finding.rule in _IN_PLACE:
+            finding = replace(finding, request=replace(request, counterfactual=self.kind))
         if not super().matches(finding, cause, paths):
             return False
         mended = [rule for repair in cause["repairs"] for rule in _MENDED_BY[repair["what"]]]
