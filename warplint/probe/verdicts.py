@@ -14,6 +14,7 @@ from typing import Any
 
 from warplint.model import (
     Check,
+    Counterfactual,
     Evidence,
     Finding,
     Location,
@@ -152,8 +153,10 @@ class _Judge:
             if self.says_meant(finding):
                 self.decide(finding, Verdict.DISMISSED, "the code says that this is held constant on purpose")
             elif hazard is not None:
+                values = hazard["kind_of_cause"] == Counterfactual.RESTORE_VALUES.value
+                what = "the values changed in this run" if values else "it happened in this run"
                 self.decide(
-                    finding, Verdict.LATENT, "the values changed in this run, but the gradient did not"
+                    finding, Verdict.LATENT, f"{what}, but the gradient {'did not' if values else 'is right'}"
                 )
             elif self.failing_launch(finding) is not None:
                 self.decide(
