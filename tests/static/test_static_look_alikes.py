@@ -39,6 +39,26 @@ LOOK_ALIKES = {
 
     Sim().train()
     """,
+    "players that take turns on trajectories kept in one array each": """
+    @wp.kernel
+    def move(p: wp.array(dtype=float), u: wp.array(dtype=float), t: int):
+        p[t + 1] = p[t] + wp.tanh(u[t])
+
+    p, e, up, ue, loss = grad(9), grad(9), grad(8), grad(8), grad(1)
+    for _ in range(4):
+        for me in (up, ue):
+            loss.zero_()
+            tape = wp.Tape()
+            with tape:
+                for t in range(8):
+                    wp.launch(move, 1, [p, up, t])
+                    wp.launch(move, 1, [e, ue, t])
+                wp.launch(total, 9, [p], [loss])
+                wp.launch(total, 9, [e], [loss])
+            tape.backward(loss)
+            me.assign(me.numpy() - 0.1 * me.grad.numpy())
+            tape.zero()
+    """,
     "clamp in place after backward": """
     @wp.kernel
     def clamp(x: wp.array(dtype=float)):

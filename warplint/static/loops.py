@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from warplint.static.host.events import Recording
+from warplint.static.host.events import Event, Recording, may_touch
 from warplint.static.host.life import Step
 from warplint.static.host.values import Buffer, Tape
-from warplint.static.kernels.summary import AccessKind
+from warplint.static.kernels.summary import Access, AccessKind
+
+_Writes = dict[Buffer, list[tuple[Event, Access]]]
+"""What a recording wrote to each array; no access where it was copied there as a whole."""
 
 __all__ = ["EARLY", "EMPTIED", "VIEW", "Dead", "Kept", "Loops", "Replayed", "Stale", "Truncated"]
 
@@ -95,7 +98,7 @@ class Loops:
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.kept, self.replayed, self.stale, self.truncated, self.dead = [], [], [], [], []
-        self._windows: list[tuple[set[Buffer], dict[Buffer, int]]] = []
+        self._windows: list[tuple[_Writes, dict[Buffer, int]]] = []
         """What earlier passes wrote, and the versions of the parameters they read."""
         self._versions: dict[Buffer, int] = {}
         self._entered: dict[Recording, Step] = {}
@@ -164,7 +167,7 @@ class Loops:
     def _end_window(self, step: Step, recording: Recording) -> None:
         entered = self._entered.get(recording, step)
         objectives = {b for back in recording.backwards for b in back.objective or ()}
-        begun = [b for b in first_read(recording) if b not in objectives]
+        begun = [read for read in first_reads(recording) if read[0] not in objectives]
         versions = {b: self._versions.get(b, 0) for b in parameters(recording)}
         for written, earlier in self._windows:
             common = [
@@ -172,7 +175,7 @@ class Loops:
                 for b, version in versions.items()
                 if earlier.get(b) == version and b not in written and b in self._read_at_all
             ]
-            state = [b for b in begun if b in written]
+            state = _carried(begun, written)
             if common and state:
                 self.truncated.append(Truncated(state[0], common[0], step, entered))
                 break
@@ -182,13 +185,13 @@ class Loops:
     def _find_left_out(self) -> None:
         """Tapes that nobody goes back over, though a later one begins with what they left."""
         for step, recording in self._ended:
-            begun, common = first_read(recording), self._read_at_all.intersection(parameters(recording))
+            begun, common = first_reads(recording), self._read_at_all.intersection(parameters(recording))
             for other, entered in self._entered.items():
                 if other.backwards or other is recording:
                     continue
                 written = _written(other)
                 shared = [b for b in parameters(other) if b in common]
-                state = [b for b in begun if b in written]
+                state = _carried(begun, written)
                 if shared and state:
                     self.truncated.append(Truncated(state[0], shared[0], step, entered))
                     break
@@ -261,9 +264,9 @@ class Loops:
         self._versions[step.buffer] = self._versions.get(step.buffer, 0) + 1
         for written, _ in self._windows:  # a copy carries the state on, anything else ends it
             if step.source in written:
-                written.add(step.buffer)
+                written[step.buffer] = []
             else:
-                written.discard(step.buffer)
+                written.pop(step.buffer, None)
 
 
 def parameters(recording: Recording) -> list[Buffer]:
@@ -278,18 +281,28 @@ def parameters(recording: Recording) -> list[Buffer]:
     return [b for b in found if b not in written]
 
 
-def first_read(recording: Recording) -> list[Buffer]:
-    """Arrays whose content from before the recording its operations read."""
+def first_reads(recording: Recording) -> list[tuple[Buffer, Event, Access]]:
+    """Reads of arrays whose content from before the recording its operations use."""
     written: set[Buffer] = set()
-    found: dict[Buffer, None] = {}
+    found: list[tuple[Buffer, Event, Access]] = []
     for event in recording.events:
         for access in event.effect.reads:
             binding = event.bindings.get(access.path)
             if binding is not None and binding.buffer not in written and binding.differentiable:
-                found.setdefault(binding.buffer)
+                found.append((binding.buffer, event, access))
         for access in event.effect.writes:
             if access.path in event.bindings:
                 written.add(event.bindings[access.path].buffer)
+    return found
+
+
+def _carried(begun: list[tuple[Buffer, Event, Access]], written: _Writes) -> list[Buffer]:
+    """Arrays of which a tape begins with elements that an earlier one has written."""
+    found: dict[Buffer, None] = {}
+    for buffer, event, read in begun:
+        writes = written.get(buffer)
+        if writes is not None and (not writes or any(may_touch(event, read, e, w) for e, w in writes)):
+            found.setdefault(buffer)
     return list(found)
 
 
@@ -317,11 +330,12 @@ def accumulators(recording: Recording) -> list[Buffer]:
     return [b for b in added if b not in stored and b in read and b not in objectives]
 
 
-def _written(recording: Recording) -> set[Buffer]:
-    return {
-        event.bindings[access.path].buffer
-        for event in recording.events
-        if event.recorded
-        for access in event.effect.writes
-        if access.path in event.bindings
-    }
+def _written(recording: Recording) -> _Writes:
+    found: _Writes = {}
+    for event in recording.events:
+        if not event.recorded:
+            continue
+        for access in event.effect.writes:
+            if access.path in event.bindings:
+                found.setdefault(event.bindings[access.path].buffer, []).append((event, access))
+    return found
