@@ -16,7 +16,8 @@ _DETACHED = re.compile(
 )
 _CONSTANT = re.compile(
     r"(held|kept|keeps?|holds?|treat\w*|taken|as)\s+(\w+\s+)?(a\s+)?(constant|fixed|frozen)\b"
-    r"|frozen|freez|lagged|bootstrap|teacher|polyak|moving[_ -]average|target[_ -]net|reweight|\birls\b",
+    r"|frozen|freez|lagged|bootstrap|teacher|polyak|moving[_ -]average|target[_ -]net|reweight|\birls\b"
+    r"|(\b|_)ema(_|\b)|\.slow\b|\bslow_\w+|\bsnapshot|\w_target\b|target_(w|weights?|params?|policy)\b",
     re.IGNORECASE,
 )
 """Words for a value that is computed from the parameter and meant as a constant."""

@@ -231,6 +231,9 @@ CUTS = [cut("not-recorded", 4), cut("host-read", 4)]
     [
         ("# the stiffness is held constant during a step", ProgramStatus.VERIFIED),
         ("# bootstrapped target", ProgramStatus.VERIFIED),
+        ("self.slow = blend(self.slow, x)", ProgramStatus.VERIFIED),
+        ("update_ema(x)", ProgramStatus.VERIFIED),
+        ("# slow: each step is copied", ProgramStatus.WRONG),
         ("# material constants", ProgramStatus.WRONG),
     ],
 )
