@@ -193,6 +193,36 @@ for it in range(4):
     assert run(write(tmp_path, body)).outcomes == {n: ["agrees", "agrees"] for n in ("maker", "critic")}
 
 
+def test_nor_where_the_own_path_is_cut(tmp_path: Path) -> None:
+    """The maker's samples are made off its own tape, too: that, and nothing of the adversary's."""
+    body = """
+maker = array([0.5, 1.0])
+critic = array([0.7, 1.1])
+for it in range(4):
+    made, loss = zeros(2), zeros(1)
+    wp.launch(square, 2, [maker, 0.5], [made])
+    with wp.Tape() as tape:
+        score = zeros(2)
+        wp.launch(product, 2, [made, critic], [score])
+        wp.launch(misfit, 2, [score, 2.0], [loss])
+    tape.backward(loss)
+    critic.assign(critic.numpy() - 0.05 * critic.grad.numpy())
+    tape.zero()
+    loss = zeros(1)
+    made, score = zeros(2), zeros(2)
+    wp.launch(square, 2, [maker, 0.5], [made])
+    with wp.Tape() as tape:
+        wp.launch(product, 2, [made, critic], [score])
+        wp.launch(misfit, 2, [score, -1.0], [loss])
+    tape.backward(loss)
+    maker.assign(maker.numpy() - 0.05 * maker.grad.numpy())
+    tape.zero()
+"""
+    told = run(write(tmp_path, body))
+    assert set(told.outcomes["maker"]) == {"differs"}
+    assert {kind for kind, _ in told.confirmed} == {"not-recorded"}
+
+
 def test_two_losses_of_which_one_lost_its_way_are_one_objective(tmp_path: Path) -> None:
     """Both parameters are updated from the sum: what the first call should have left is missing."""
     body = """

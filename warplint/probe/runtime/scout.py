@@ -248,6 +248,8 @@ class Scout(Observer):
         """
         read = {r.reset for r in episode.reads}
         terms = [total for total, resets in episode.epochs if resets in read]
+        if not episode.epochs:  # nothing came back: the last call before the read should have brought it
+            terms = [b.total for b in episode.backwards[-1:]]
         if not terms:
             return
         touched = {total for total, _ in episode.epochs}
