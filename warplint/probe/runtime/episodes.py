@@ -11,8 +11,9 @@ from . import arrays
 from .carried import CarriedState
 from .forks import Reporter
 from .held import HostReads
-from .hooks import LOADING, Event, Observer
+from .hooks import Event, Observer
 from .kernels import may_read
+from .loading import LOADING
 from .scout import Episode, adopt_manual_gradients, manual_seeds, note_chain
 from .sites import Sites
 

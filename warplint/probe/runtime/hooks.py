@@ -12,11 +12,8 @@ everything else through methods of ``warp.array`` and ``Tape``.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
-import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +23,7 @@ from warp._src import types as wptypes
 
 from . import arrays, graphs
 from .inputs import Inputs
+from .loading import time_compilation
 from .sites import Sites
 
 
@@ -173,7 +171,7 @@ def install(sites: Sites) -> Stream:
     _hook_reductions(stream)
     _hook_tape(stream)
     graphs.hook(stream)
-    _time_compilation()
+    time_compilation()
     return stream
 
 
@@ -593,56 +591,3 @@ def _seeds(event: Event) -> list[Any]:
             if arrays.given_by_user(gradient) and arrays.memory(gradient).any():
                 found[id(gradient)] = gradient
     return list(found.values())
-
-
-class Loading:
-    """Kernel modules loaded (compiled) in this process; that time is none of the program's."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.modules: set[str] = set()
-        self.diary = ""
-        """File that tells another process how far compiling has come, if this one never reports."""
-
-    def begin(self, name: str) -> None:
-        if name not in self.modules:
-            self.write(time.monotonic())
-
-    def end(self, name: str, seconds: float) -> None:
-        self.seconds += seconds
-        if name not in self.modules or seconds > 0.1:
-            self.modules.add(name)
-            self.write(None)
-
-    def write(self, since: float | None) -> None:
-        if self.diary:
-            with contextlib.suppress(OSError), open(self.diary, "w", encoding="utf-8") as file:
-                json.dump([self.seconds, len(self.modules), since], file)
-
-
-LOADING = Loading()
-
-
-def _time_compilation() -> None:
-    original = context.Module.load
-
-    @functools.wraps(original)
-    def load(self: Any, *args: Any, **kwargs: Any) -> Any:
-        began = time.monotonic()
-        LOADING.begin(self.name)
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            LOADING.end(self.name, time.monotonic() - began)
-
-    context.Module.load = load
-
-
-def load_modules(names: set[str]) -> None:
-    """Loads kernel modules that the program is known to use, so that forks need not each."""
-    for module in list(context.user_modules.values()):
-        if module.name in names:
-            try:
-                module.load(context.runtime.get_device("cpu"))
-            except Exception:
-                continue  # the program itself will say what is wrong with it

@@ -17,7 +17,8 @@ from .carried import CarriedState, Windows
 from .episodes import GradientChild, HostCopies, ObjectiveChild
 from .forks import ChildFailure, Reporter
 from .held import HostReads
-from .hooks import LOADING, Observer, Stream, load_modules
+from .hooks import Observer, Stream
+from .loading import LOADING, load_modules
 from .scout import Episode
 
 Maker = Callable[[Any, Reporter], Observer]

@@ -18,8 +18,9 @@ from typing import Any
 
 from . import arrays
 from .forks import Reporter
-from .hooks import LOADING, Event, Observer, Stream
+from .hooks import Event, Observer, Stream
 from .kernels import may_read
+from .loading import LOADING
 from .program import OVERRIDDEN
 
 MAX_USES = 2_000

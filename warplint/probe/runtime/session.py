@@ -28,6 +28,7 @@ from .attribute import Attribution, Attributor  # noqa: E402
 from .causes import adjoints  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
 from .launch_tests import LaunchTests  # noqa: E402
+from .loading import LOADING  # noqa: E402
 from .measure import SHORTEN, Measured  # noqa: E402
 from .reported import Comparison  # noqa: E402
 from .scout import Scout, Structure  # noqa: E402
@@ -245,7 +246,7 @@ class Session:
         partial = os.path.join(tempfile.gettempdir(), f"warplint-scout-{os.getpid()}")
 
         def work(reporter: Reporter) -> None:
-            hooks.LOADING.diary = partial + ".loading"
+            LOADING.diary = partial + ".loading"
             self.stream.observer = Scout(
                 self.stream, reporter, seconds=max(2.0, 0.25 * left), partial=partial
             )
