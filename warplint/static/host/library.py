@@ -207,6 +207,10 @@ class Interpreter(Calls):
         """``from_torch``, ``from_numpy`` …: memory of somebody else."""
         wanted = kwargs.get("requires_grad", ...)
         name = node.func.attr.value if isinstance(getattr(node, "func", None), cst.Attribute) else ""
+        data = args[0] if args else UNKNOWN
+        base = data.base if isinstance(data, Pointer) else base_of(data)
+        if name == "from_dlpack" and base is not None:  # the same memory under another name
+            return View(base, None, False, base.element)
         grad: bool | None = False if name == "from_numpy" and wanted is ... else None
         if isinstance(wanted, bool):
             grad = wanted
@@ -539,6 +543,9 @@ class Interpreter(Calls):
         if name == "numpy":
             base = base_of(array)
             return Pointer(base, self.site(node)) if base is not None else UNKNOWN
+        if name == "cptr":
+            base = base_of(array)
+            return Pointer(base) if base is not None else UNKNOWN
         if name == "list":
             base = base_of(array)
             return Carried(base, self.site(node)) if base is not None else UNKNOWN
@@ -745,6 +752,7 @@ _WARP: dict[str, Any] = {
     "capture_launch": Interpreter._captured,
     "map": Interpreter._map,
     "to_torch": Interpreter._to_torch,
+    "to_dlpack": Interpreter._to_torch,
     "from_torch": Interpreter._from_other,
     "from_numpy": Interpreter._from_other,
     "from_jax": Interpreter._from_other,

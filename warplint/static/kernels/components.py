@@ -48,7 +48,7 @@ def built(sizes: tuple[int, ...], values: Sequence[Value]) -> Parts | None:
 def component(value: Value, key: Key) -> Value:
     """What a component holds."""
     if value.parts is None:
-        return replace(value, index=None, factors=EMPTY, kept=EMPTY, sign="", parts=None)
+        return replace(value, index=None, factors=EMPTY, kept=EMPTY, sign="", parts=None, struct=None)
     known = value.parts.known
     somewhere = [v for k, v in known if any(_unknown(part) for part in k)]
     covering = [v for k, v in known if k == key[: len(k)]]

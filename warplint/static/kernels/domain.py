@@ -81,6 +81,8 @@ class Value:
     """``positive`` (away from zero), ``nonnegative``, ``nonpositive`` or unknown."""
     tile: bool = False
     """A tile: its elements are memory of their own, and assigning one clears its adjoint."""
+    struct: Any = None
+    """The class of an element that was loaded from an array of structs."""
 
     @property
     def active_paths(self) -> frozenset[str]:

@@ -133,6 +133,7 @@ class Effects:
             needs=domain.given(ref.index_depends, frozenset((ref.path,))) if active else EMPTY,
             factors=frozenset(((access, EMPTY),)) if active else EMPTY,
             kept=own,
+            struct=ref.struct,
         )
 
     def happened(self, access: Access, place: Any, frame: Frame) -> None:

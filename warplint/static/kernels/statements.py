@@ -253,15 +253,17 @@ class Statements(Calls):
                 return
             key = self.key_of(chain, frame)
             old = components.overwritten(owner, key)
-            if kind is AccessKind.STORE and old.active:
+            # a whole field is another matter: its adjoint is cleared
+            if kind is AccessKind.STORE and old.active and owner.struct is None:
                 body = Site(frame.function.module.source, frame.function.node.name)
                 taint = Taint(FaultKind.COMPONENT, root.value, site, body, old.active_paths, self.steps)
                 value = replace(value, taints=value.taints | {taint})
             if kind is AccessKind.ACCUMULATE:
                 value = domain.linear(old, value)
-            frame.names[root.value] = components.with_component(
+            after = components.with_component(
                 replace(owner, index=None), key, domain.under(value, self.condition)
             )
+            frame.names[root.value] = replace(after, struct=owner.struct)
 
     def key_of(self, chain: list[Any], frame: Frame) -> Any:
         """Which component of a local a target names."""
@@ -344,7 +346,7 @@ def _is_component_of_field(chain: list[Any], owner: Any) -> bool:
     """``s.v[0]`` and ``s.v.x``, but not ``s.inner.m``, a field of a struct inside."""
     if len(chain) < 3 or not isinstance(chain[1], cst.Attribute):
         return False
-    cls = owner.cls if isinstance(owner, LocalStruct) else None
+    cls = owner.cls if isinstance(owner, LocalStruct) else getattr(owner, "struct", None)
     for link in chain[1:-1]:
         if not isinstance(link, cst.Attribute) or not isinstance(cls, Class):
             break
