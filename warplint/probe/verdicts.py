@@ -211,7 +211,7 @@ class _Judge:
         places = [place for rows in parameters for row in rows for place in row["constant"]]
         if not places:
             return ""
-        return f"; {self.constants(places)} held constant, as the code says"
+        return f"; {self.constants(places)} held constant, as the code means it"
 
     def not_measured(self, parameters: list[list[dict[str, Any]]]) -> str:
         """Iterations that were tried and could not be measured: the verdict does not cover them."""

@@ -69,6 +69,10 @@ SHAPES = (
     ),
     # The target of the difference is computed off the tape, into arrays without a gradient.
     Shape("semi_gradient.py", "verified"),
+    # A state that follows the parameters between the passes is no part of their objective.
+    Shape("follower.py", "verified"),
+    # A state that starts anew in every pass is, even if no word says so.
+    Shape("untaped_rollout.py", "wrong", {"WL203": ("wp.launch(swing",)}),
     # Off by 1 %: a power of the custom adjoint of a function that is called in every step.
     Shape("custom_adjoint_slightly_off.py", "wrong", {"WL402": ("@wp.func_grad", "def adj_soft_sign")}),
     # Off by 5 %.

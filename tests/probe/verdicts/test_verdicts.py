@@ -250,7 +250,7 @@ def test_a_path_that_is_cut_on_purpose_is_no_mistake(
     verified = status is ProgramStatus.VERIFIED
     assert result.verdict is (Verdict.NOTE if verified else Verdict.CONFIRMED)
     if verified:
-        assert "`k` (train.py:4) is held constant, as the code says" in result.message
+        assert "`k` (train.py:4) is held constant, as the code means it" in result.message
 
 
 @pytest.mark.parametrize(

@@ -54,4 +54,5 @@ class NotRecorded(Naming):
         return False  # what cuts the way of no derivative is no hazard
 
     def meant(self, cause: dict[str, Any], paths: Paths) -> bool:
-        return says_meant(cause["stack"], cause["buffer"], paths)
+        # Who carries a state on from pass to pass, off every tape, wants no gradient through it.
+        return bool(cause["running"]) or says_meant(cause["stack"], cause["buffer"], paths)

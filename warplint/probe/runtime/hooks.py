@@ -89,6 +89,8 @@ class Stream:
         """Where the operation of a replayed graph was captured."""
         self.devices: Any = None
         self.inputs = Inputs()
+        self.running: set[tuple] = set()
+        """Families of arrays that the scout saw carried from pass to pass off the tape."""
         self.stderr: Any = None
         self.allocating = 0
         self.seeded = False

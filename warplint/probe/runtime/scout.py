@@ -38,6 +38,8 @@ class Read:
     reset: int
     total: int = 0
     """Event number, to order it among the backward calls."""
+    content: int = 0
+    """What was read, hashed."""
 
 
 @dataclass
@@ -109,6 +111,8 @@ class Structure:
     """Directories whose entries it asked for."""
     lines: set[tuple] = field(default_factory=set)
     """(file, line) of every user frame an event or an allocation lies under."""
+    running: set[tuple] = field(default_factory=set)
+    """Families of arrays that are carried from pass to pass and updated in place off the tape."""
     taped: set[tuple] = field(default_factory=set)
     """Of these, the frames of recorded launches."""
     called_back: set[tuple] = field(default_factory=set)
@@ -118,7 +122,7 @@ class Structure:
 class _Tracked:
     """What is known of one root array's content."""
 
-    __slots__ = ("digest", "episode", "leaf", "previous", "touched")
+    __slots__ = ("digest", "episode", "leaf", "previous", "restarted", "touched", "updates")
 
     def __init__(self) -> None:
         self.touched = True
@@ -126,6 +130,10 @@ class _Tracked:
         self.leaf = True
         self.episode: Episode | None = None
         self.previous: Episode | None = None
+        self.updates: set[int] = set()
+        """Backward calls before each update in place, off the tape."""
+        self.restarted = False
+        """Whether something else than such an update set the content later on."""
 
 
 class Scout(Observer):
@@ -152,6 +160,10 @@ class Scout(Observer):
         self.chain_inputs: set[int] = set()
         self.completed: dict[tuple, int] = {}
         self.latest: dict[tuple, Episode] = {}
+        self.seeds: set[int] = set()
+        """Contents (hashed) that backward calls without a loss were seeded with."""
+        self.states: dict[int, tuple[_Tracked, tuple]] = {}
+        """Arrays that launches update in place off the tape."""
         self.open: dict[int, tuple[Any, Episode]] = {}
         self.partial = partial
         """File that holds the structure so far, in case the program never comes back."""
@@ -268,12 +280,12 @@ class Scout(Observer):
         """Whether another parameter alone took the gradient of ``call``, before the ``own`` call.
 
         Not if this parameter's gradient was read then, too, nor if the other's goes on adding up:
-        both are terms of one objective then.
+        both are terms of one objective then; nor if what was taken is handed on as a seed.
         """
 
         def taken(one: Episode, resets: int | None = None) -> bool:
             reads = [r for r in one.reads if call < r.total < own]
-            return any(resets in (None, r.reset) for r in reads)
+            return any(resets in (None, r.reset) and r.content not in self.seeds for r in reads)
 
         if taken(episode):
             return False
@@ -314,7 +326,9 @@ class Scout(Observer):
         if not episode.reads:
             self.structure.episodes.append(episode)
             self.completed.setdefault(episode.family, 0)
-        episode.reads.append(Read(event.name, kind, len(since), resets, self.stream.total))
+        episode.reads.append(
+            Read(event.name, kind, len(since), resets, self.stream.total, hash(arrays.content(gradient)))
+        )
 
     def passed_since(self, total: int) -> bool:
         """Whether a backward call came after an event."""
@@ -404,7 +418,12 @@ class Scout(Observer):
                         state.episode.written = True
                 state.digest = digest
             elif changed or id(base) in updated:
-                self.touch(base)
+                in_place = changed and event.tape is None and not updated and self.may_read(base, event)
+                self.touch(base, in_place=in_place)
+                birth = arrays.birth(base)
+                if in_place and birth is not None:
+                    state.updates.add(len(self.backwards))
+                    self.states[id(state)] = (state, birth.family)
 
     def before_reduce(self, event: Event) -> None:
         for base in self.float_roots(event):
@@ -416,10 +435,11 @@ class Scout(Observer):
 
     after_reduce = after_launch
 
-    def touch(self, base: Any) -> None:
+    def touch(self, base: Any, *, in_place: bool = False) -> None:
         state = self.tracked(base)
         state.touched = True
         state.leaf = True
+        state.restarted = state.restarted or (bool(state.updates) and not in_place)
 
     def before_copy(self, event: Event) -> None:
         source = arrays.root(event.source)
@@ -477,6 +497,8 @@ class Scout(Observer):
         }
         loss = event.details.get("loss")
         label = None
+        if loss is None:
+            self.seeds.update(hash(arrays.content(seed)) for seed in _seeds(event))
         if arrays.is_array(loss):
             born = arrays.birth(arrays.root(loss))
             if born is not None and born.stack:
@@ -542,8 +564,25 @@ class Scout(Observer):
         structure.seconds = time.monotonic() - self.started
         structure.graph_replays = self.stream.graph_replays
         structure.overridden = set(OVERRIDDEN)
+        for state, family in self.states.values():
+            if len(state.updates) > 1 and not state.restarted:
+                structure.running.add(family)
         structure.files, structure.listings = self.stream.inputs.files(), self.stream.inputs.listings()
         structure.cuda_on_cpu = self.stream.devices is not None and self.stream.devices.used
+
+
+def _seeds(event: Event) -> list[Any]:
+    """Gradients that a backward call without a loss begins with."""
+    grads = event.details.get("grads")
+    if grads:
+        return [g for g in grads.values() if arrays.is_array(g) and g.ptr]
+    found = {}
+    for launch in event.details["tape"].launches:
+        for _, array in () if callable(launch) else arrays.walk([*launch[3], *launch[4]]):
+            gradient = array.grad
+            if gradient is not None and gradient.ptr and arrays.given_by_user(gradient):
+                found[id(gradient)] = gradient
+    return list(found.values())
 
 
 def adopt_manual_gradients(event: Event) -> None:

@@ -199,6 +199,7 @@ class Session:
         missing = sorted(asked - structure.overridden)
         if missing and structure.error is None:
             return f"--set {missing[0]}: the program assigns no such module-level constant"
+        self.stream.running = structure.running
         targets, uncovered = choose(structure, self.spec.get("parameters") or ())
         if self.spec.get("parameters") and not targets and structure.episodes:
             names = ", ".join(sorted({e.label for e in structure.episodes if e.leaf and e.reads}))

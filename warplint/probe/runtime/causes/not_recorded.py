@@ -28,6 +28,8 @@ class NotRecorded(Kind):
         super().__init__(run)
         self.producers: dict[tuple, dict[str, Any]] = {}
         self.causes: dict[tuple, dict[str, Any]] = {}
+        self.recorded: set[tuple] = set()
+        """Keys of launches that some tape of the episode does see."""
         self.waiting: list[tuple[Callable[[Any], Callable[[], None]], set[int]]] = []
         """Adjoints of selected operations that ran off the tape, and the tapes that have them."""
 
@@ -41,6 +43,7 @@ class NotRecorded(Kind):
                 if arrays.is_array(array):
                     self.use(array, event, "backward()")
         elif event.recorded:
+            self.recorded.add(self.key(event))
             for label, array in [*event.arrays, ("", event.source)]:
                 if arrays.is_array(array):
                     self.use(array, event, label)
@@ -98,11 +101,19 @@ class NotRecorded(Kind):
                 "buffer": self.buffer(written[0]),
                 "born": _born(written[0]),
                 "reader": None,
+                "running": False,
+                "direct": False,
                 "from": set(),
             }
+        cause = self.producers[key]
+        births = [arrays.birth(base) for base in written]
+        cause["running"] |= any(b is not None and b.family in self.stream.running for b in births)
         given = [a for _, a in event.arrays] + ([event.source] if event.source is not None else [])
         for array in given:
-            self.producers[key]["from"] |= getattr(arrays.root(array), "_warplint_producers", set())
+            producers: set[tuple] = getattr(arrays.root(array), "_warplint_producers", set())
+            cause["from"] |= producers
+            fresh = any(arrays.root(array) is base for base in written)
+            cause["direct"] |= is_active(array) and not producers and not fresh
         for base in written:
             base._warplint_producers = getattr(base, "_warplint_producers", set()) | {key}
 
@@ -135,7 +146,34 @@ class NotRecorded(Kind):
                 tape.launches.append(adjoint(tape))
 
     def found(self) -> list[dict[str, Any]]:
-        return [{k: v for k, v in cause.items() if k != "from"} for cause in self.causes.values()]
+        return [
+            {**{k: v for k, v in cause.items() if k != "from"}, "running": self.is_running(key, set())}
+            for key, cause in self.causes.items()
+            if not self.is_recomputed(key, set())
+        ]
+
+    def is_recomputed(self, key: tuple, seen: set[tuple]) -> bool:
+        """Whether the same statement runs again on a tape (checkpointing), or copies what such
+        statements made: then it is the hand-over between the tapes that counts."""
+        if key in self.recorded or key in seen:
+            return True
+        seen.add(key)
+        cause = self.producers[key]
+        copies = cause["operation"] in ("copy", "assign") and bool(cause["from"]) and not cause["direct"]
+        return copies and all(self.is_recomputed(source, seen) for source in cause["from"])
+
+    def is_running(self, key: tuple, seen: set[tuple]) -> bool:
+        """Whether an operation keeps a state that is carried from pass to pass off the tape (an
+        average, a lagging copy), or computes something from such states alone."""
+        cause = self.producers[key]
+        if cause["running"] or key in seen:
+            return True
+        seen.add(key)
+        return (
+            bool(cause["from"])
+            and not cause["direct"]
+            and all(self.is_running(source, seen) for source in cause["from"])
+        )
 
 
 def _born(base: Any) -> tuple:
