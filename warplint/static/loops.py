@@ -238,6 +238,12 @@ class Loops:
         assert step.buffer is not None
         self._empty(step.buffer, step)
 
+    def _rewrite(self, step: Step) -> None:
+        """The host sets a gradient (clipped, scaled, a seed): neither a pass left that, nor is it empty."""
+        assert step.buffer is not None
+        gradient = self._gradient(step.buffer)
+        gradient.holds = gradient.emptied = None
+
     def _read(self, step: Step) -> None:
         buffer = step.buffer
         assert buffer is not None

@@ -438,7 +438,7 @@ class Interpreter(Calls):
         source = args[1] if len(args) > 1 else kwargs.get("src", UNKNOWN)
         if isinstance(destination, Adjoint):
             self.seeds[destination.base.number] = destination.base
-            self.lived("clear", node, buffer=destination.base)
+            self.lived("rewrite", node, buffer=destination.base)
             return None
         if isinstance(source, Adjoint):
             self.lived("read", node, buffer=source.base, copied=True)
@@ -517,7 +517,8 @@ class Interpreter(Calls):
             if name in ("fill_", "assign"):
                 self.seeds[receiver.base.number] = receiver.base
             if name in ("zero_", "fill_", "assign"):
-                self.lived("clear", node, buffer=receiver.base)
+                kind = "rewrite" if name == "assign" else "clear"
+                self.lived(kind, node, buffer=receiver.base)
             if name == "numpy":
                 self.lived("read", node, buffer=receiver.base)
                 return HostGradient(receiver.base, self.site(node))

@@ -1,0 +1,42 @@
+"""What user code makes of a gradient between the backward pass and the step."""
+
+from __future__ import annotations
+
+import pytest
+
+RIGHT = {
+    "clipped": "x.grad.assign(np.clip(x.grad.numpy(), -0.1, 0.1))",
+    "scaled": "x.grad.assign(2.0 * x.grad.numpy())",
+    "clipped by its norm": "g = x.grad.numpy()\n    n = float(np.linalg.norm(g))\n    if n > 1.0:\n"
+    "        x.grad.assign(g / n)",
+    "copied over": "other = wp.clone(x.grad)\n    wp.copy(x.grad, other)",
+}
+
+WRONG = {
+    "zeroed": "x.grad.zero_()",
+    "filled": "x.grad.fill_(0.0)",
+    "reset with the tape": "tape.zero()",
+}
+
+PROGRAM = """
+x = grad()
+for it in range(10):
+    loss = grad(1)
+    with wp.Tape() as tape:
+        wp.launch(total, 3, [x], [loss])
+    tape.backward(loss)
+    {between}
+    x.assign(x.numpy() - 0.1 * x.grad.numpy())
+    tape.zero()
+"""
+
+
+@pytest.mark.parametrize("form", RIGHT)
+def test_a_gradient_that_is_set_is_not_empty(form, findings):
+    assert findings(PROGRAM.format(between=RIGHT[form])) == []
+
+
+@pytest.mark.parametrize("form", WRONG)
+def test_a_gradient_that_is_emptied_is_stale(form, findings):
+    found = findings(PROGRAM.format(between=WRONG[form]))
+    assert [f.rule for f in found] == ["WL502"]
