@@ -51,6 +51,9 @@ for it in range(3):
 """
 
 SECONDS = 12.0
+"""For programs that never come to an end."""
+PATIENCE = 90.0
+"""For programs that do: kernels may have to be compiled on a busy machine."""
 
 
 @pytest.fixture
@@ -86,16 +89,16 @@ def _living(mark: str) -> list[int]:
     return found
 
 
-def probed(project: Path, *, before: str = "", after: str = "") -> ProgramRow:
+def probed(project: Path, *, before: str = "", after: str = "", seconds: float = PATIENCE) -> ProgramRow:
     """The row of a hostile program; the good one beside it must come out as ever."""
     (project / "program.py").write_text(FIT.format(before=before, after=after))
-    settings = ProbeSettings(root=project, timeout=SECONDS, evidence=False)
-    began = time.monotonic()
-    programs = [Program("program.py", closure=("program.py",)), Program("good.py", closure=("good.py",))]
-    report = probe(programs, [], settings)
-    assert time.monotonic() - began < 4 * SECONDS
-    rows = {row.program: row for row in report.programs}
-    assert rows["good.py"].status.value == "verified"
+    rows = {}
+    for name, limit in (("program.py", seconds), ("good.py", PATIENCE)):
+        settings = ProbeSettings(root=project, timeout=limit, evidence=False)
+        began = time.monotonic()
+        (rows[name],) = probe([Program(name, closure=(name,))], [], settings).programs
+        assert time.monotonic() - began < 2 * limit
+    assert rows["good.py"].status.value == "verified", rows["good.py"].reason
     return rows["program.py"]
 
 
@@ -132,7 +135,7 @@ BLOCKED = {
 @pytest.mark.parametrize("kind", BLOCKED)
 def test_blocked_with_a_true_reason(kind: str, project: Path) -> None:
     before, reason = BLOCKED[kind]
-    row = probed(project, before=before)
+    row = probed(project, before=before, seconds=SECONDS)
     assert row.status.value == "blocked"
     assert any(word in (row.reason or "") for word in reason.split("|")), row.reason
 
@@ -181,7 +184,7 @@ def test_launches_that_come_and_go_are_never_called_wrong(project: Path) -> None
             "            wp.launch(misfit, 2, [x, 2.0], [loss])",
         )
     )
-    settings = ProbeSettings(root=project, timeout=SECONDS, evidence=False)
+    settings = ProbeSettings(root=project, timeout=PATIENCE, evidence=False)
     (row,) = probe([Program("program.py", closure=("program.py",))], [], settings).programs
     # Where the numbers happen to meet it is right; it is never called wrong.
     assert row.status.value in ("inconclusive", "verified"), row.reason
