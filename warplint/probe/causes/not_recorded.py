@@ -55,4 +55,4 @@ class NotRecorded(Naming):
 
     def meant(self, cause: dict[str, Any], paths: Paths) -> bool:
         # Who carries a state on from pass to pass, off every tape, wants no gradient through it.
-        return bool(cause["running"]) or says_meant(cause["stack"], cause["buffer"], paths)
+        return bool(cause.get("running")) or says_meant(cause["stack"], cause["buffer"], paths)
