@@ -323,3 +323,28 @@ for it in range(4):
     tape.zero()
 """
     assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "agrees"]}
+
+
+KEPT = """
+x = array([0.5, 1.0, 1.5])
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        y = zeros(3)
+        wp.launch(square, 3, [x, 0.5], [y])
+        wp.launch(misfit, 3, [y, 2.0], [loss])
+    {before}
+    tape.backward(loss)
+    {after}
+    wp.launch(descend, 3, [x, x.grad, 0.05])
+"""
+
+
+def test_a_momentum_kept_in_the_gradient_is_given_not_left_over(tmp_path: Path) -> None:
+    body = KEPT.format(before="x.grad.assign(0.8 * x.grad.numpy())", after="pass")
+    assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "agrees"]}
+
+
+def test_a_clipped_gradient_that_nobody_zeroes_is_left_over(tmp_path: Path) -> None:
+    body = KEPT.format(before="pass", after="x.grad.assign(np.clip(x.grad.numpy(), -9.0, 0.5))")
+    assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "differs"]}

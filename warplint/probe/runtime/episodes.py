@@ -389,6 +389,8 @@ class GradientChild(Observer):
         self.epochs: list[int | None] = []
         """Resets of the parameter's gradient as each backward call ended that changed it."""
         self.gradient_before: int | None = None
+        self.given: Any = None
+        """What user code had put into the gradient before the pass, if it did."""
         self.continued = False
         """Whether the program went on with the parameter after its gradient was read."""
         self.copied = HostCopies()
@@ -422,6 +424,8 @@ class GradientChild(Observer):
                 adopt_manual_gradients(event)
             elif self.parameter.grad is not None:
                 self.gradient_before = hash(arrays.content(self.parameter.grad))
+                if self.episode.rewritten and self.given is None:
+                    self.given = arrays.values(arrays.root(self.parameter.grad))
             seeds = seeds_of(event, self.chain, self.adjoints)
             if event.kind == "backward" and not seeds and not self.objectives:
                 seeds = {UNSEEDED: 1.0} if unseeded_scalar(event) is not None else seeds
@@ -513,6 +517,8 @@ class GradientChild(Observer):
         last = (-1, -1)
         self.counted: list[tuple[int, int]] = []
         for backwards, resets, value in self.reads:
+            if self.given is not None and backwards == 0:
+                continue  # what was read to make it
             if current is None or backwards != last[0]:
                 self.counted.append((backwards, resets))
             if current is not None and backwards == last[0]:
@@ -525,7 +531,9 @@ class GradientChild(Observer):
             last = (backwards, resets)
         if current is None:
             return None
-        return current if total is None else total + current
+        consumed = current if total is None else total + current
+        same = self.given is not None and self.given.shape == consumed.shape
+        return consumed - self.given if same else consumed
 
     def included(self) -> list[bool]:
         """Which backward calls are terms of what the consumed gradient is the gradient of.

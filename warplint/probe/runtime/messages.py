@@ -88,6 +88,7 @@ def _replay(m: Measured) -> dict[str, Any]:
             "reads": [[r.name, r.kind, r.backwards, r.reset] for r in episode.reads],
             "next_start": episode.next_start,
             "next_serial": episode.next_serial,
+            "rewritten": episode.rewritten,
         },
         "iteration": m.iteration,
         "steps": [[name, c.step] for name, c in m.checks],

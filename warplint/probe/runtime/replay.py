@@ -45,6 +45,7 @@ def replay(spec: dict[str, Any]) -> int:
             reads=reads,
             next_start=_tuples(given["next_start"]),
             next_serial=_tuples(given["next_serial"]),
+            rewritten=bool(given.get("rewritten")),
         )
         targets.append((episode, row["iteration"], False))
         fixed[(episode.start, episode.serial)] = [tuple(step) for step in row["steps"]]

@@ -16,6 +16,8 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from . import arrays
 from .forks import Reporter
 from .hooks import Event, Observer, Stream
@@ -82,6 +84,9 @@ class Episode:
     """Whether a recorded launch wrote to the array during the episode."""
     shared: bool = False
     """Whether another library (torch …) holds the parameter's memory."""
+    rewritten: bool = False
+    """Whether user code set the gradient anew between the last step and this version's pass: what
+    the pass adds to is given then (a momentum that is kept there), not left over."""
     moved: bool = False
     """Whether it begins later than at the version's first use."""
     variable: int = 0
@@ -122,7 +127,7 @@ class Structure:
 class _Tracked:
     """What is known of one root array's content."""
 
-    __slots__ = ("digest", "episode", "leaf", "previous", "restarted", "touched", "updates")
+    __slots__ = ("digest", "episode", "leaf", "previous", "restarted", "rewritten", "touched", "updates")
 
     def __init__(self) -> None:
         self.touched = True
@@ -132,6 +137,8 @@ class _Tracked:
         self.previous: Episode | None = None
         self.updates: set[int] = set()
         """Backward calls before each update in place, off the tape."""
+        self.rewritten = False
+        """Whether user code set the gradient since the parameter was changed."""
         self.restarted = False
         """Whether something else than such an update set the content later on."""
 
@@ -218,6 +225,7 @@ class Scout(Observer):
             shape=birth.shape,
             dtype=birth.dtype,
         )
+        episode.rewritten, state.rewritten = state.rewritten, False
         state.previous, state.episode = previous, episode
         self.open.pop(id(previous), None)
         self.open[id(episode)] = (weakref.ref(base), episode)
@@ -406,10 +414,12 @@ class Scout(Observer):
             if owner is not None and not event.recorded
         }
         for base in self.float_roots(event):
-            if arrays.gradient_owner(base) is not None:
-                continue
             digest = self.digest(base)
             changed = digest is None or digest != before.get(id(base))
+            if arrays.gradient_owner(base) is not None:
+                if changed and not event.recorded:
+                    self.note_rewrite(base)
+                continue
             state = self.tracked(base)
             if event.recorded:
                 if changed:
@@ -424,6 +434,18 @@ class Scout(Observer):
                 if in_place and birth is not None:
                     state.updates.add(len(self.backwards))
                     self.states[id(state)] = (state, birth.family)
+
+    def note_rewrite(self, gradient: Any) -> None:
+        """User code set a gradient to something: after the step that used it, or before?"""
+        state = self.tracked(arrays.gradient_owner(gradient))
+        episode = state.episode
+        waiting = episode is not None and not self.passed_since(episode.start_total)
+        if not (state.touched or waiting) or not np.any(arrays.memory(gradient)):
+            return
+        if state.touched or episode is None:
+            state.rewritten = True
+        else:
+            episode.rewritten = True
 
     def before_reduce(self, event: Event) -> None:
         for base in self.float_roots(event):
@@ -450,7 +472,10 @@ class Scout(Observer):
 
     def after_copy(self, event: Event) -> None:
         base = arrays.root(event.target)
-        if arrays.gradient_owner(base) is not None or not arrays.is_array(base):
+        if arrays.is_array(base) and arrays.gradient_owner(base) is not None:
+            self.note_rewrite(base)
+            return
+        if not arrays.is_array(base):
             return
         if event.recorded:
             state = self.tracked(base)
@@ -469,6 +494,8 @@ class Scout(Observer):
             self.after_copy(event)
         elif arrays.gradient_owner(event.target) is None:
             self.touch(arrays.root(event.target))
+        else:
+            self.note_rewrite(arrays.root(event.target))
 
     def after_zero(self, event: Event) -> None:
         if arrays.gradient_owner(event.target) is None:
