@@ -9,6 +9,7 @@ RIGHT = {
     "scaled": "x.grad.assign(2.0 * x.grad.numpy())",
     "clipped by its norm": "g = x.grad.numpy()\n    n = float(np.linalg.norm(g))\n    if n > 1.0:\n"
     "        x.grad.assign(g / n)",
+    "scaled by a kernel": "wp.launch(shrink, 3, [x.grad])",
     "copied over": "other = wp.clone(x.grad)\n    wp.copy(x.grad, other)",
 }
 
@@ -19,6 +20,11 @@ WRONG = {
 }
 
 PROGRAM = """
+@wp.kernel
+def shrink(g: wp.array(dtype=float)):
+    i = wp.tid()
+    g[i] = 0.5 * g[i]
+
 x = grad()
 for it in range(10):
     loss = grad(1)
@@ -40,3 +46,8 @@ def test_a_gradient_that_is_set_is_not_empty(form, findings):
 def test_a_gradient_that_is_emptied_is_stale(form, findings):
     found = findings(PROGRAM.format(between=WRONG[form]))
     assert [f.rule for f in found] == ["WL502"]
+
+
+def test_a_momentum_kept_in_the_gradient_is_no_early_read(findings):
+    body = PROGRAM.replace("    tape.backward", "    wp.launch(shrink, 3, [x.grad])\n    tape.backward")
+    assert findings(body.format(between="pass").replace("    tape.zero()\n", "")) == []

@@ -257,7 +257,7 @@ class Interpreter(Calls):
             self._seed_by_launch(kernel, values)
             self._update_by_launch(kernel, values, node)
             if not self.waiting and not self._may_cut(values):
-                return UNKNOWN
+                return None
         nodes = [
             *_argument_nodes(node, "inputs", len(inputs)),
             *_argument_nodes(node, "outputs", len(outputs)),
@@ -291,7 +291,7 @@ class Interpreter(Calls):
             for key, first in (("inputs", 0), ("outputs", len(inputs))):
                 if isinstance(given.get(key), List):
                     self.hold(given[key], names[first:])
-        return UNKNOWN
+        return None
 
     def _manual_adjoint(self, given: Any, node: Any) -> None:
         """``adjoint=True``: the launch adds to every array in ``adj_inputs``."""
@@ -358,8 +358,7 @@ class Interpreter(Calls):
         for parameter, value in pairs:
             if any(value is v for v in held):
                 gradient = value.base if isinstance(value, Adjoint) else value
-                kind = "clear" if summary.writes_of(parameter.name) else "read"
-                self.lived(kind, node, buffer=gradient, copied=True)
+                self.lived(_use_of_gradient(summary, parameter.name), node, buffer=gradient, copied=True)
         for parameter, value in pairs:
             base = base_of(value)
             if base is not None and base.requires_grad and summary.writes_of(parameter.name):
@@ -724,6 +723,13 @@ def _argument_nodes(node: Any, name: str, count: int) -> list[Any]:
     if isinstance(found, (cst.List, cst.Tuple)) and len(found.elements) == count:
         return [None if isinstance(e, cst.StarredElement) else e.value for e in found.elements]
     return [None] * count
+
+
+def _use_of_gradient(summary: KernelSummary, parameter: str) -> str:
+    """What a kernel off the tape does to a gradient: scales it, sets it, or reads it."""
+    if not summary.writes_of(parameter):
+        return "read"
+    return "rewrite" if summary.reads_of(parameter) else "clear"
 
 
 def _copy_texts(node: Any) -> tuple[Any, Any]:
