@@ -21,14 +21,15 @@ ROOMS = {
     "config": set(),
     "rulebook": {"model"},
     "dev": set(),
-    "source": {"model"},
+    "store": set(),
+    "source": {"model", "store"},
     "static": {"model", "source", "checks"},
     "checks": {"model", "source", "static"},
     "report": {"model", "rulebook"},
     "cli": {"model", "config", "rulebook", "source", "static", "probe", "report"},
-    "probe": {"model"},
+    "probe": {"model", "store"},
 }
-NEVER_RUN = ("source", "static", "checks", "report", "cli", "config", "rulebook", "model")
+NEVER_RUN = ("source", "static", "checks", "report", "cli", "config", "rulebook", "model", "store")
 RUNTIME_MAY = {"numpy", "warp"}
 # In the user's process the folder is on the path by itself, under its own name.
 RUNTIME_NAMES = {"runtime", *(path.stem for path in (PACKAGE / "probe" / "runtime").glob("*.py"))}

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from warplint import __version__
+from warplint import __version__, store
 from warplint.model import Finding, Program, to_plain
-from warplint.probe import ProbeSettings, sandbox, store
+from warplint.probe import ProbeSettings, sandbox
 from warplint.probe.facts import Facts
 from warplint.probe.interpreter import Interpreter
 

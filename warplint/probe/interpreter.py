@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warplint import __version__
-from warplint.probe import sandbox, store
+from warplint import __version__, store
+from warplint.probe import sandbox
 from warplint.probe.scratch import Scratch
 
 OLDEST, NEWEST = (1, 13), (1, 19)

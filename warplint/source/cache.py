@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from warplint import __version__
+from warplint import __version__, store
 
 __all__ = ["Cache", "digest"]
 
@@ -52,10 +52,10 @@ class Cache:
     @classmethod
     def at(cls, root: Path) -> Cache:
         """The cache of what is checked from ``root``."""
-        directory = cache_directory()
+        directory = store.user_directory("static")
         if directory is None:
             return cls()
-        return cls(directory / "static" / f"{digest([str(root), *_producer()])}.json")
+        return cls(directory / f"{digest([str(root), *_producer()])}.json")
 
     def get(self, section: str, key: str) -> Any:
         """What is known, or None."""
@@ -86,16 +86,8 @@ class Cache:
         body = json.dumps(kept, separators=(",", ":"))
         if len(body) > _MAX_BYTES:
             return
-        text = f"{digest([body])}\n{body}"
-        temporary = self.file.with_suffix(f".{os.getpid()}.new")
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, self.file)
+        if store.write_text(self.file, f"{digest([body])}\n{body}"):
             _forget_old(self.file.parent)
-        except (OSError, ValueError):
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
 
     def _load(self, file: Path) -> None:
         try:
@@ -119,18 +111,10 @@ class Cache:
 def _forget_old(directory: Path) -> None:
     """Delete what no run has written for a long time: projects come and go."""
     limit = time.time() - _KEPT_SECONDS
-    for entry in os.scandir(directory):
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(directory):
             if entry.is_file(follow_symlinks=False) and entry.stat().st_mtime < limit:
                 os.unlink(entry.path)
-
-
-def cache_directory() -> Path | None:
-    """Where the user keeps caches, or None if that cannot be told."""
-    named = os.environ.get("WARPLINT_CACHE_DIR")
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    found = named or os.path.join(base, "warplint")
-    return Path(found) if os.path.isabs(found) else None
 
 
 def _producer() -> list[str]:

@@ -1,4 +1,4 @@
-"""Small JSON files in the user's cache directory: written whole or not at all, never trusted."""
+"""Files in the user's cache directory: written whole or not at all, never trusted."""
 
 from __future__ import annotations
 
@@ -29,15 +29,20 @@ def read(file: Path) -> Any:
 
 
 def write(file: Path, value: Any) -> bool:
-    """Writes an entry; a cache that cannot be written is no reason to complain."""
+    """Writes an entry as JSON; whether it could be written."""
+    return write_text(file, json.dumps(value, separators=(",", ":")))
+
+
+def write_text(file: Path, text: str) -> bool:
+    """Writes a file; a cache that cannot be written is no reason to complain."""
     temporary = ""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=file.parent, suffix=".new")
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(value, stream, separators=(",", ":"))
+            stream.write(text)
         os.replace(temporary, file)
-    except OSError:
+    except (OSError, ValueError):
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         return False
