@@ -39,6 +39,8 @@ class Facts:
     """Files the program read or imported, as paths of the probed copy."""
     listings: list[str] = field(default_factory=list)
     """Directories whose entries it asked for."""
+    unmet: list[str] = field(default_factory=list)
+    """Constants that were to be replaced, of modules that the program does not load."""
     tracker: list[dict[str, Any]] = field(default_factory=list)
     """Warnings of Warp's own overwrite tracker."""
     tracker_problem: str | None = None
@@ -80,6 +82,7 @@ class Facts:
             self.finished = True
             self.forward_passes = int(message["forward_passes"])
             self.substitutions = list(message["substitutions"])
+            self.unmet = list(message.get("unmet", ()))
 
 
 class Paths:

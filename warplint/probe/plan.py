@@ -51,7 +51,15 @@ def run_all(
             judged = list(pool.map(probe_one, ordered))
     else:
         judged = [probe_one(program) for program in ordered]
+    for name in _met_nowhere(judged):
+        notes[f"--set {name}: no program that was run loads such a module"] = None
     return ProbeReport(_merge(findings, judged), tuple(j.row for j in judged), tuple(notes))
+
+
+def _met_nowhere(judged: Sequence[Judged]) -> list[str]:
+    """Constants that were to be replaced and that no program had to do with."""
+    ran = [set(one.unmet) for one in judged if one.row.status is not ProgramStatus.BLOCKED]
+    return sorted(set.intersection(*ran)) if ran else []
 
 
 def _probe_program(

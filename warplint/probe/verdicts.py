@@ -43,6 +43,8 @@ class Judged:
     by_finding: tuple[tuple[Finding, Result], ...]
     evidence: tuple[tuple[Result, dict[str, Any]], ...] = ()
     """Results that deserve an evidence script, with what it replays."""
+    unmet: tuple[str, ...] = ()
+    """Constants that were to be replaced, of modules that the program does not load."""
 
 
 def judge_program(
@@ -593,7 +595,7 @@ class _Judge:
             forward_passes=facts.forward_passes,
         )
         pairs = tuple((f, self.decided[id(f)]) for f in self.findings if id(f) in self.decided)
-        return Judged(row, tuple(self.results), pairs, tuple(self.replays))
+        return Judged(row, tuple(self.results), pairs, tuple(self.replays), tuple(facts.unmet))
 
 
 _HINTS = {

@@ -156,6 +156,13 @@ def test_what_was_seen_before_a_program_went_wrong_is_measured(
     assert said in told.of("measured")[0]["structure"]["error"]
 
 
+def test_a_constant_of_a_module_that_this_program_does_not_load_is_another_programs(tmp_path: Path) -> None:
+    told = run(write(tmp_path, program("", "1.0")), overrides={"other": {"STEPS": "3"}})
+    assert told.outcomes == {"x": ["agrees", "agrees"]}
+    (finished,) = told.of("finished")
+    assert (finished["unmet"], finished["substitutions"]) == (["other.STEPS"], [])
+
+
 def test_a_constant_that_does_not_exist_is_not_overridden_in_silence(tmp_path: Path) -> None:
     told = run(write(tmp_path, program("", "1.0")), overrides={"__main__": {"STEPS": "3"}})
     assert [m["reason"] for m in told.of("blocked")] == [

@@ -25,6 +25,8 @@ def run(path: str, arguments: list[str], directory: str) -> None:
 
 OVERRIDDEN: set[str] = set()
 """What was replaced in this process so far, as ``module.NAME``."""
+MET: set[str] = set()
+"""Modules with constants to replace that this process has loaded."""
 
 
 LITERALS: dict[str, list[horizon.Literal]] = {}
@@ -45,6 +47,7 @@ def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
         literals = LITERALS.get(os.path.realpath(self.path)) if LITERALS else None
         if not wanted and not literals:
             return original_get(self, fullname)
+        MET.add(fullname)
         tree = _substituted(self.get_data(self.path), wanted or {}, literals or (), fullname)
         return compile(tree, self.path, "exec", dont_inherit=True)
 
@@ -56,6 +59,7 @@ def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
         path = os.fspath(args[-1])  # (fname) or, before 3.12, (run_name, fname)
         stem = os.path.splitext(os.path.basename(path))[0]
         wanted = {**overrides.get("__main__", {}), **overrides.get(stem, {})}
+        MET.update({"__main__", stem})
         literals = LITERALS.get(os.path.realpath(path)) if LITERALS else None
         if not wanted and not literals:
             return original_run(*args)

@@ -23,7 +23,7 @@ from .forks import Reporter
 from .hooks import Event, Observer, Stream
 from .kernels import may_read
 from .loading import LOADING
-from .program import OVERRIDDEN
+from .program import MET, OVERRIDDEN
 
 MAX_USES = 2_000
 HASH_LIMIT = 1 << 26
@@ -108,6 +108,8 @@ class Structure:
     graph_replays: int = 0
     gradient_reads: int = 0
     cuda_on_cpu: bool = False
+    met: set[str] = field(default_factory=set)
+    """Modules whose constants are to be replaced and that were loaded."""
     overridden: set[str] = field(default_factory=set)
     """Constants (``module.NAME``) that were found and replaced."""
     files: list[str] = field(default_factory=list)
@@ -590,7 +592,7 @@ class Scout(Observer):
         structure.events = self.stream.total
         structure.seconds = time.monotonic() - self.started
         structure.graph_replays = self.stream.graph_replays
-        structure.overridden = set(OVERRIDDEN)
+        structure.overridden, structure.met = set(OVERRIDDEN), set(MET)
         for state, family in self.states.values():
             if len(state.updates) > 1 and not state.restarted:
                 structure.running.add(family)

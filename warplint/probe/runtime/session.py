@@ -130,6 +130,8 @@ class Session:
         self.started = started
         self.devices = devices.DeviceMap()
         self.forward_passes = 0
+        self.unmet: list[str] = []
+        """Constants to replace whose module the program does not load."""
         self.respawned = False
         """Whether forks of the program hung, so that it was run from its beginning each time."""
         self.literals: list[horizon.Literal] = []
@@ -195,8 +197,10 @@ class Session:
         structure = self.scout()
         if isinstance(structure, str):
             return structure
-        asked = {f"{m}.{n}" for m, names in (self.spec.get("overrides") or {}).items() for n in names}
-        missing = sorted(asked - structure.overridden)
+        asked = [(m, f"{m}.{n}") for m, names in (self.spec.get("overrides") or {}).items() for n in names]
+        # A module that this program never loads is another program's.
+        self.unmet = sorted(name for module, name in asked if module not in structure.met)
+        missing = sorted({name for _, name in asked} - structure.overridden - set(self.unmet))
         if missing and structure.error is None:
             return f"--set {missing[0]}: the program assigns no such module-level constant"
         self.stream.running = structure.running
@@ -235,11 +239,19 @@ class Session:
         if structure.cuda_on_cpu:
             substitutions.append("cuda devices mapped to cpu")
         for name, values in (self.spec.get("overrides") or {}).items():
-            substitutions.extend(f"{name}.{key} = {value}" for key, value in values.items())
+            given = [(f"{name}.{key}", value) for key, value in values.items()]
+            substitutions.extend(f"{full} = {value}" for full, value in given if full not in self.unmet)
         substitutions.extend(literal.text for literal in self.literals)
         if self.respawned:
             substitutions.append("run from its beginning for every evaluation: forks of it hang")
-        self.send({"type": "finished", "forward_passes": self.forward_passes, "substitutions": substitutions})
+        self.send(
+            {
+                "type": "finished",
+                "forward_passes": self.forward_passes,
+                "substitutions": substitutions,
+                "unmet": self.unmet,
+            }
+        )
 
     def scout(self) -> Structure | str:
         self.send({"type": "progress", "stage": "scout", "done": 0, "total": 1})
