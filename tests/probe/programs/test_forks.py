@@ -111,6 +111,7 @@ def test_a_program_that_differs_from_run_to_run_is_not_judged(tmp_path: Path) ->
 ENDINGS = {
     "raise ValueError('no data')": "the program raised ValueError: no data (program.py:{line})",
     "import sys; sys.exit(3)": "the program exited with status 3",
+    "import sys; sys.exit('no display')": "the program exited with status 1: no display",
     "import ctypes; ctypes.string_at(0)": "the program was killed by SIGSEGV",
     "import os; os._exit(4)": "the program exited with status 4 before it reported",
 }

@@ -569,7 +569,9 @@ class Scout(Observer):
         text = None
         if isinstance(error, SystemExit):
             ending = "exit"
-            if error.code not in (None, 0):
+            if isinstance(error.code, str):  # printed by Python, status 1
+                text = f"exited with status 1: {error.code}"
+            elif error.code not in (None, 0):
                 said = getattr(self.stream.stderr, "text", "")
                 text = f"exited with status {error.code!r}" + (f": {said}" if said else "")
         elif error is not None:
