@@ -505,6 +505,13 @@ def is_known(value: Any) -> bool:
     return value is None or isinstance(value, (int, float, str, bool, bytes))
 
 
+def has_unknown(value: Any) -> bool:
+    """Whether a value, or a part of a tuple, is not plain known data."""
+    if isinstance(value, tuple):
+        return any(has_unknown(v) for v in value)
+    return not is_known(value)
+
+
 def truth(value: Any) -> bool | None:
     """Truth of an abstract value, or None if it cannot be told."""
     if isinstance(value, (Unknown, Placeholder)):

@@ -11,6 +11,7 @@ from typing import Any
 from warplint.static.host.core import is_known, truth
 from warplint.static.host.generators import Generators
 from warplint.static.host.values import (
+    MAX_ITEMS,
     UNKNOWN,
     Buffer,
     Class,
@@ -30,8 +31,6 @@ from warplint.static.host.values import (
 from warplint.static.kernels import builtins as table
 
 __all__ = ["PythonLibrary"]
-
-_MAX_ITEMS = 2000
 
 
 class PythonLibrary(Generators):
@@ -74,7 +73,7 @@ class PythonLibrary(Generators):
         items = receiver.items
         first = args[0] if args else None
         if name in ("append", "add", "appendleft"):
-            if len(items) < _MAX_ITEMS:
+            if len(items) < MAX_ITEMS:
                 self.touch(items)
                 items.insert(0, first) if name == "appendleft" else items.append(first)
             return None
@@ -84,7 +83,7 @@ class PythonLibrary(Generators):
             if added is None:
                 receiver.exact = False
             else:
-                items.extend(added[: _MAX_ITEMS - len(items)])
+                items.extend(added[: MAX_ITEMS - len(items)])
             return None
         if name in ("pop", "popleft"):
             position = 0 if name == "popleft" else (first if isinstance(first, int) else -1)

@@ -9,9 +9,10 @@ import libcst as cst
 
 from warplint.static.host.core import Signal, StopGeneratorError, truth
 from warplint.static.host.events import Recording
-from warplint.static.host.expressions import UNKNOWN_LENGTH, Expressions
+from warplint.static.host.expressions import Expressions
 from warplint.static.host.values import (
     UNKNOWN,
+    UNKNOWN_LENGTH,
     Adjoint,
     Buffer,
     Class,

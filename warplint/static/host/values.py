@@ -14,7 +14,9 @@ from typing import Any
 from warplint.static.kernels.summary import Site
 
 __all__ = [
+    "MAX_ITEMS",
     "UNKNOWN",
+    "UNKNOWN_LENGTH",
     "Adjoint",
     "ArrayType",
     "Bound",
@@ -55,6 +57,12 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+
+MAX_ITEMS = 2000
+"""Elements of a container that are followed one by one."""
+
+UNKNOWN_LENGTH = 5
+"""Elements a loop or comprehension is given when nothing tells how many there are."""
 
 
 @dataclass(frozen=True)
