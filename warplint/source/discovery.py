@@ -52,7 +52,7 @@ DEFAULT_EXCLUDES = (
 )
 """Directory names that are never entered (unless they are named on the command line)."""
 
-_SCREEN = re.compile(rb"Tape|adjoint\s*=\s*True|\.backward\(")
+_MANUAL_ADJOINT = re.compile(rb"adjoint\s*=\s*True")
 
 
 class SourceError(Exception):
@@ -61,7 +61,11 @@ class SourceError(Exception):
 
 def screen(data: bytes) -> bool:
     """Whether a file can hold differentiated Warp code at all; decided on bytes, before parsing."""
-    return b"warp" in data and _SCREEN.search(data) is not None
+    if b"warp" not in data:
+        return False
+    if b"Tape" in data or b".backward(" in data:
+        return True
+    return b"adjoint" in data and _MANUAL_ADJOINT.search(data) is not None
 
 
 @dataclass(frozen=True)

@@ -133,8 +133,9 @@ def _runs_at_top_level(file: SourceFile, resolver: ImportResolver, packaged: boo
             return True
         if name not in seen:
             seen.add(name)
+            word = name.encode()
             definition = re.compile(rf"\b(?:def|class)\s+{re.escape(name)}\b".encode())
             for other in closure:
-                if definition.search(other.data):
+                if word in other.data and definition.search(other.data):
                     stack.extend(other.uses.get(name, ()))
     return False
