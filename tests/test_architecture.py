@@ -22,14 +22,15 @@ ROOMS = {
     "rulebook": {"model"},
     "dev": set(),
     "store": set(),
+    "combine": {"model"},
     "source": {"model", "store"},
     "static": {"model", "source", "checks"},
     "checks": {"model", "source", "static"},
     "report": {"model", "rulebook"},
-    "cli": {"model", "config", "rulebook", "source", "static", "probe", "report"},
-    "probe": {"model", "store"},
+    "cli": {"model", "config", "rulebook", "source", "static", "probe", "report", "combine"},
+    "probe": {"model", "store", "combine"},
 }
-NEVER_RUN = ("source", "static", "checks", "report", "cli", "config", "rulebook", "model", "store")
+NEVER_RUN = ("source", "static", "checks", "report", "cli", "config", "rulebook", "model", "store", "combine")
 RUNTIME_MAY = {"numpy", "warp"}
 # In the user's process the folder is on the path by itself, under its own name.
 RUNTIME_NAMES = {"runtime", *(path.stem for path in (PACKAGE / "probe" / "runtime").glob("*.py"))}

@@ -61,6 +61,7 @@ class Config:
     jobs: int | None = None
     no_cache: bool = False
     tracker: bool = False
+    baseline: str | None = None
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     probe: ProbeConfig = field(default_factory=ProbeConfig)
 
@@ -190,6 +191,8 @@ class _Reader:
             "no-probe": self.boolean,
             "jobs": self.whole,
             "no-cache": self.boolean,
+            "tracker": self.boolean,
+            "baseline": self.string,
             "per-file-ignores": self.per_file,
             "probe": lambda value, name: self.probe(value, name),
         }

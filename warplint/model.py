@@ -312,6 +312,8 @@ class Report:
     programs: tuple[ProgramRow, ...] = ()
     notices: tuple[str, ...] = ()
     """Lines worth saying beside the results (skipped calls, nothing could be probed …)."""
+    shard: Mapping[str, Any] | None = None
+    """Of a part of a run: which one, and what is needed to put the parts together."""
 
 
 @dataclass(frozen=True)
@@ -367,6 +369,8 @@ def from_plain(kind: Any, value: Any) -> Any:
         return kind(**{name: from_plain(hints[name], v) for name, v in value.items()})  # type: ignore[operator]
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(value)
+    if kind is float and value in ("nan", "inf", "-inf"):
+        return float(value)  # JSON has no other word for them
     if kind is not Any and not isinstance(value, (int, float) if kind is float else kind):
         raise TypeError(f"expected {kind.__name__}, got {value!r}")
     return value

@@ -164,6 +164,19 @@ def test_several_outputs(project, stages, warplint):
     assert "\033" not in (project / "out/a.json").read_text()
 
 
+def test_standard_output_takes_one_report(project, stages, warplint):
+    run = warplint("--no-probe", "--output", "json=-", "--output", "sarif=a.sarif")
+    assert rules_in(run.out) == ["WL103"]  # and no text before or after it
+    assert (project / "a.sarif").exists()
+    assert rules_in(warplint("--no-probe", "--format", "json", "--output-file", "-").out) == ["WL103"]
+    for extra in (("--format", "text"), ("--output", "github=-")):
+        run = warplint("--no-probe", "--output", "json=-", *extra)
+        assert (run.status, run.out) == (2, "")
+        assert run.err == "warplint: error: --output: only one report can go to standard output\n"
+    run = warplint("--no-probe", "--output", "json=a", "--output", "sarif=a")
+    assert run.err == "warplint: error: --output: only one report can go to a\n"
+
+
 def test_output_file(project, stages, warplint):
     run = warplint("--no-probe", "--format", "json", "--output-file", "report.json")
     assert run.out == ""

@@ -31,7 +31,7 @@ def error(run) -> str:
     [
         (("nope.py",), "no such file or directory: nope.py"),
         (("--selct", "WL1"), "unknown option --selct; did you mean --select?"),
-        (("--frobnicate",), "unknown option --frobnicate; see `warplint --help`"),
+        (("--frobnicate",), "unknown option --frobnicate; see `warplint check --help`"),
         (("--format", "xml"), "--format: 'xml' is not one of 'text', 'json', 'sarif', 'github'"),
         (("--output", "report.json"), "--output: 'report.json' is not of the form FORMAT=FILE"),
         (
@@ -151,7 +151,7 @@ def test_the_configuration_is_not_text(project, stages, warplint):
 def test_a_report_that_cannot_be_written(project, stages, warplint):
     (project / "report").write_text("")
     run = warplint("--no-probe", "--output-file", "report/x.json")
-    assert error(run) == "cannot write report/x.json: file exists"
+    assert error(run) == "cannot write report/x.json: report is not a directory"
 
 
 def test_an_internal_error_is_one_line_and_a_traceback_only_on_request(project, monkeypatch, warplint):

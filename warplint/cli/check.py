@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from warplint.cli import stages
+from warplint.cli import baseline, stages
+from warplint.cli.baseline import Fingerprints
 from warplint.cli.options import Options
+from warplint.cli.output import read_source, save
 from warplint.cli.progress import progress
 from warplint.cli.selection import matches_any
 from warplint.cli.suppress import apply_suppressions
@@ -24,6 +27,7 @@ from warplint.model import (
     Rule,
     Verdict,
 )
+from warplint.report.numbers import rounded
 
 _MEASURED = (ProgramStatus.VERIFIED, ProgramStatus.WRONG, ProgramStatus.INCONCLUSIVE)
 _UNTOLD = (
@@ -31,6 +35,8 @@ _UNTOLD = (
     (ProgramStatus.INCONCLUSIVE, "ran without a verdict"),
 )
 _EXCLUDED = "excluded by the configuration"
+_UNCHANGED = "nothing that it imports has changed"
+_ELSEWHERE = "another shard runs it"
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Run:
     warnings: tuple[str, ...] = ()
     """For stderr: lines that must not be missed."""
     timings: tuple[tuple[str, float], ...] = ()
+    known: int = 0
+    """Results that the baseline took away."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,8 @@ def check(options: Options, rules: Mapping[str, Rule]) -> Run:
     cache = stages.open_cache(options.root, enabled=options.cache)
     stages.prepare(files, cache, options.jobs)
     clock.lap("reading")
-    choices = choose_programs(options, files, cache)
+    changes = find_changes(options)
+    choices = choose_programs(options, files, cache, changes)
     readable = [file for file in files if not file.problem]
     clock.lap("programs")
     static = stages.analyze(
@@ -70,19 +79,20 @@ def check(options: Options, rules: Mapping[str, Rule]) -> Run:
     )
     cache.save()
     clock.lap("static")
+    files = _concerned(files, choices, changes)
+    readable = [file for file in files if not file.problem]
     findings: tuple[Finding, ...] = tuple(static.findings)
+    if options.buffer is not None or changes is not None:
+        # What is read beside the files that were asked for is context.
+        asked = {file.display for file in files}
+        findings = tuple(finding for finding in findings if finding.location.file in asked)
     results = [unreadable(file) for file in files if file.problem]
     rows: tuple[ProgramRow, ...] = ()
     warnings = list(found.warnings)
     if options.probe == "none":
         results += [unverified(finding, rules, "probing-disabled") for finding in findings]
     else:
-        programs = [choice.program for choice in choices if choice.skipped is None]
-        if options.probe == "findings":
-            places = {finding.location.file for finding in findings}
-            programs = [program for program in programs if places.intersection(program.closure)]
-        with progress(quiet=options.quiet, verbose=options.verbose) as report_progress:
-            probed = stages.probe(programs, findings, dict(options.settings), report_progress)
+        probed = _probe(options, choices, findings)
         results += probed.results
         rows = tuple(probed.programs)
         warnings += probed.notes
@@ -90,16 +100,16 @@ def check(options: Options, rules: Mapping[str, Rule]) -> Run:
         if rows or findings or (options.probe == "all" and any(file.screened for file in readable)):
             warnings += nothing_probed(rows, choices)
         clock.lap("probe")
-    results = [named(result, rules) for result in results]
+    results = [rounded(named(result, rules)) for result in results]
     results = [result for result in results if options.selection.shows(result.rule, result.location.file)]
-    results = apply_suppressions(
-        results,
-        readable,
-        rules,
-        options.selection,
-        probed=options.probe != "none" and all(row.status in _MEASURED for row in rows),
-    )
-    if not options.show_dismissed:
+    measured = options.probe != "none" and all(row.status in _MEASURED for row in rows)
+    results = apply_suppressions(results, readable, rules, options.selection, probed=measured)
+    known = 0
+    if options.baseline or options.write_baseline:
+        decided = {file.display for file in files} if measured and not options.shard else set()
+        results, known, told = _without_known(results, options, decided)
+        warnings += told
+    if not options.show_dismissed and options.shard is None:
         results = [result for result in results if result.verdict is not Verdict.DISMISSED]
     notices = _skipped_calls(static) if options.verbose else ()
     report = Report(
@@ -113,7 +123,51 @@ def check(options: Options, rules: Mapping[str, Rule]) -> Run:
         internal_errors=tuple(str(error) for error in static.internal_errors),
         warnings=tuple(warnings),
         timings=clock.laps,
+        known=known,
     )
+
+
+def _probe(options: Options, choices: Sequence[Choice], findings: Sequence[Finding]) -> Any:
+    """Run the programs, or this shard's part of them."""
+    programs = [choice.program for choice in choices if choice.skipped is None]
+    if options.probe == "findings":
+        places = {finding.location.file for finding in findings}
+        programs = [program for program in programs if places.intersection(program.closure)]
+    if options.shard is not None:
+        # What other shards decide is theirs to report.
+        mine = {name for program in programs for name in program.closure}
+        theirs = {name for c in choices if c.skipped == _ELSEWHERE for name in c.program.closure}
+        findings = [f for f in findings if f.location.file in mine or f.location.file not in theirs]
+    with progress(quiet=options.quiet, verbose=options.verbose) as report_progress:
+        return stages.probe(programs, findings, dict(options.settings), report_progress)
+
+
+def _without_known(
+    results: list[Result], options: Options, decided: set[str]
+) -> tuple[list[Result], int, list[str]]:
+    """The results that are not in the baseline, how many are, and a word about what is stale.
+
+    ``decided`` holds the files of which this run would have found all that is in a baseline.
+    """
+    target = options.write_baseline or options.baseline
+    assert target is not None
+    fingerprints = Fingerprints(
+        Path(os.path.abspath(target)).parent, options.root, lambda file: read_source(file, options)
+    )
+    if options.write_baseline:
+        entries = baseline.take(results, fingerprints)
+        save(options.write_baseline, baseline.dump(entries))
+        return baseline.sift(results, entries, fingerprints).results, entries.total(), []
+    sifted = baseline.sift(results, baseline.read(target), fingerprints)
+    told = baseline.stale(
+        sifted.unmatched,
+        fingerprints,
+        lambda entry: (
+            (shown := fingerprints.display(entry)) in decided and options.selection.shows(entry.rule, shown)
+        ),
+        str(target),
+    )
+    return sifted.results, sifted.known, told
 
 
 @dataclass(frozen=True)
@@ -127,6 +181,10 @@ class Found:
 def find_files(options: Options) -> Found:
     """The files to check: excludes of the call are relative to where it was made, those of
     the configuration to the configuration's own directory."""
+    if options.buffer is not None:
+        globs = (*options.exclude, *options.config.exclude)
+        out = matches_any(_below(options.buffer.path, options.config.directory), globs)
+        return Found([] if out else [options.buffer])
     found = stages.discover(options.paths, root=options.root, exclude=options.exclude)
     excluded = options.config.exclude
     base = options.config.directory
@@ -139,19 +197,49 @@ def find_files(options: Options) -> Found:
     return Found(files, warnings)
 
 
-def choose_programs(options: Options, files: Sequence[Any], cache: Any) -> list[Choice]:
+def choose_programs(options: Options, files: Sequence[Any], cache: Any, changes: Any = None) -> list[Choice]:
     """All programs of the tree, each with the reason why it is not run, if any."""
-    base = options.config.directory
     choices = []
     for program in stages.find_programs(files, options.root, options.entries, cache):
-        skipped = None
-        if not options.entries:
-            if not program.reaches_tape:
-                skipped = "reaches no tape and no manual adjoint launch"
-            elif matches_any(_below(options.root / program.file, base), options.config.probe.exclude):
-                skipped = _EXCLUDED
-        choices.append(Choice(program, skipped))
-    return choices
+        choices.append(Choice(program, _skipped(program, options, files, changes)))
+    if options.shard is None:
+        return choices
+    mine = options.shard.share([choice for choice in choices if choice.skipped is None])
+    return [
+        choice if choice.skipped or choice in mine else Choice(choice.program, _ELSEWHERE)
+        for choice in choices
+    ]
+
+
+def _skipped(program: Program, options: Options, files: Sequence[Any], changes: Any) -> str | None:
+    if changes is not None and not changes.concern(program, files, options.root):
+        return _UNCHANGED
+    if options.entries:
+        return None
+    if not program.reaches_tape:
+        return "reaches no tape and no manual adjoint launch"
+    if matches_any(
+        _below(options.root / program.file, options.config.directory), options.config.probe.exclude
+    ):
+        return _EXCLUDED
+    return None
+
+
+def find_changes(options: Options) -> Any:
+    """What has changed since the revision of the call; none where all is to be checked."""
+    if options.changed_since is None:
+        return None
+    changes = stages.changes_since(options.changed_since, options.root)
+    source = options.config.source
+    return None if source is not None and changes.touch(source) else changes
+
+
+def _concerned(files: Sequence[Any], choices: Sequence[Choice], changes: Any) -> list[Any]:
+    """The files that a change may have to do with: its own, and those of the programs that hold it."""
+    if changes is None:
+        return list(files)
+    held = {name for choice in choices if choice.skipped != _UNCHANGED for name in choice.program.closure}
+    return [file for file in files if file.display in held or changes.touch(file.path)]
 
 
 def unreadable(file: Any) -> Result:
@@ -198,6 +286,8 @@ def nothing_probed(rows: Sequence[ProgramRow], choices: Sequence[Choice]) -> lis
         if reasons:
             told.append(f"{_programs(len(reasons))} {words} ({'; '.join(sorted(set(reasons)))})")
     if any(row.status not in dict(_UNTOLD) for row in rows):
+        return []
+    if not rows and any(choice.skipped in (_UNCHANGED, _ELSEWHERE) for choice in choices):
         return []
     if rows:
         why = "; ".join(told)

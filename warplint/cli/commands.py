@@ -7,12 +7,16 @@ itself, so that listing rules does not wait for a parser.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from warplint import __version__
+from warplint.cli.completion import SHELLS, rule_names, script
 from warplint.cli.output import write
+from warplint.cli.screen import GroupedCommand, GroupedOption
 from warplint.config import FORMATS, STATIC_FAIL_ON
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -23,12 +27,24 @@ class _DefaultCheck(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {"--version", "-h", "--help"}
+        if not args and ctx.resilient_parsing:
+            return super().parse_args(ctx, args)  # a shell asks what may come first
         if not args or (args[0] not in self.commands and args[0] not in own):
             args = ["check", *args]
         return super().parse_args(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands, and what may follow the one that need not be named."""
+        check = self.commands["check"]
+        with click.Context(check, parent=ctx, info_name="check") as inner:
+            more = check.shell_complete(inner, incomplete)
+        if not incomplete.startswith("-"):
+            more.append(CompletionItem(incomplete, type="file"))
+        known = super().shell_complete(ctx, incomplete)
+        return [*known, *(item for item in more if item.value not in {k.value for k in known})]
 
-class _Check(click.Command):
+
+class _Check(GroupedCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # `--probe` takes a value only when one is attached: in `--probe .` the dot is a path.
         end = args.index("--") if "--" in args else len(args)
@@ -61,82 +77,114 @@ def cli() -> None:
     """
 
 
+_WHAT = "What is checked"
+_RUNS = "Running programs"
+_REPORT = "The report"
+_FAILS = "What fails the run"
+_WORK = "The work"
+
+
+def _option(*names: str, group: str, **more: Any) -> Callable[[Any], Any]:
+    return click.option(*names, cls=GroupedOption, group=group, **more)
+
+
 @cli.command("check", cls=_Check, context_settings=_HELP)
-@click.argument("paths", nargs=-1, type=click.Path(readable=False))
-@click.option(
+@click.argument("paths", nargs=-1, type=click.Path(readable=False, allow_dash=True))
+@_option(
+    "--select",
+    group=_WHAT,
+    multiple=True,
+    metavar="RULES",
+    shell_complete=rule_names,
+    help="Only these: ids, prefixes (WL1) or names.",
+)
+@_option(
+    "--ignore",
+    group=_WHAT,
+    multiple=True,
+    metavar="RULES",
+    shell_complete=rule_names,
+    help="All rules but these.",
+)
+@_option(
+    "--exclude", group=_WHAT, multiple=True, metavar="GLOB", help="Files to leave out, as in a .gitignore."
+)
+@_option(
+    "--changed-since", group=_WHAT, metavar="REV", help="Changed files and programs that import one (git)."
+)
+@_option("--stdin-filename", group=_WHAT, metavar="NAME", help="Check standard input (-) under this name.")
+@_option("--config", group=_WHAT, metavar="FILE", help="Default: the nearest configuration above PATHS.")
+@_option(
     "--probe",
+    group=_RUNS,
     type=click.Choice(["all", "findings"]),
-    help="Run the programs (the default); --probe=findings: only those that can decide a finding.",
+    metavar="[=findings]",
+    help="Run them (default), or what decides findings.",
 )
-@click.option("--no-probe", is_flag=True, help="Read the code only; nothing of it is executed.")
-@click.option("--format", type=click.Choice(FORMATS), help="Format of the report (default: text).")
-@click.option(
-    "--output", multiple=True, metavar="FORMAT=FILE", help="Also write a report to FILE; repeatable."
+@_option("--no-probe", group=_RUNS, is_flag=True, help="Read the code only; nothing of it is executed.")
+@_option(
+    "--entry",
+    group=_RUNS,
+    multiple=True,
+    metavar="'FILE ARGS'",
+    help="Program to run, with arguments; repeatable.",
 )
-@click.option("--output-file", metavar="FILE", help="Write the report to FILE instead of standard output.")
-@click.option(
-    "--select", multiple=True, metavar="RULES", help="Only these rules: ids, prefixes (WL1) or names."
+@_option(
+    "--set",
+    group=_RUNS,
+    multiple=True,
+    metavar="MOD.NAME=VALUE",
+    help="Override a constant for the run; repeatable.",
 )
-@click.option("--ignore", multiple=True, metavar="RULES", help="All but these rules.")
-@click.option(
-    "--exclude", multiple=True, metavar="GLOB", help="Files to leave out, as in a .gitignore; repeatable."
+@_option("--list-programs", group=_RUNS, is_flag=True, help="List the programs that would be run, and stop.")
+@_option("--python", group=_RUNS, metavar="FILE", help="Interpreter. Default: the project's own.")
+@_option("--device", group=_RUNS, metavar="cpu", help="Only cpu: CUDA programs are run on the CPU.")
+@_option("--timeout", group=_RUNS, type=_Seconds(), metavar="SECONDS", help="For one program (default: 60).")
+@_option("--budget", group=_RUNS, type=_Seconds(), metavar="SECONDS", help="For all programs (default: 600).")
+@_option("--tracker", group=_RUNS, is_flag=True, help="Run Warp's own overwrite tracker, too (slow).")
+@_option(
+    "--format",
+    group=_REPORT,
+    type=click.Choice(FORMATS),
+    metavar="FORMAT",
+    help="text (default), json, sarif or github.",
 )
-@click.option("--strict", is_flag=True, help="Fail on latent and undecided results too.")
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever was found.")
-@click.option(
+@_option("--output-file", group=_REPORT, metavar="FILE", help="Write the report to FILE.")
+@_option(
+    "--output",
+    group=_REPORT,
+    multiple=True,
+    metavar="FORMAT=FILE",
+    help="Write another one, too (FILE -: to stdout).",
+)
+@_option("--show-dismissed", group=_REPORT, is_flag=True, help="Show findings that the probe cleared.")
+@_option("--statistics", group=_REPORT, is_flag=True, help="Count results by rule and verdict.")
+@_option("--timings", group=_REPORT, is_flag=True, help="Report how long things took.")
+@_option("-q", "--quiet", group=_REPORT, is_flag=True, help="One line a result and nothing else.")
+@_option(
+    "-v", "--verbose", group=_REPORT, is_flag=True, help="All directions, calls not followed, tracebacks."
+)
+@_option("--strict", group=_FAILS, is_flag=True, help="Latent and undecided results, too.")
+@_option("--exit-zero", group=_FAILS, is_flag=True, help="Nothing: the exit status is 0 or 2.")
+@_option(
     "--static-fail-on",
+    group=_FAILS,
     type=click.Choice(STATIC_FAIL_ON),
-    help="With --no-probe: precision from which a finding fails the run (default: very-high).",
+    metavar="LEVEL",
+    help="With --no-probe: very-high (default), high, never.",
 )
-@click.option("--show-dismissed", is_flag=True, help="Show findings that the probe cleared.")
-@click.option("--statistics", is_flag=True, help="Count results by rule and verdict.")
-@click.option("-q", "--quiet", is_flag=True, help="One line a result and nothing else.")
-@click.option(
-    "-v", "--verbose", is_flag=True, help="Say more: every direction, calls not followed, tracebacks."
-)
-@click.option("--config", metavar="FILE", help="Configuration to use (default: the nearest one above PATHS).")
-@click.option(
-    "--entry", multiple=True, metavar="'FILE ARGS'", help="Program to run, with arguments; repeatable."
-)
-@click.option(
-    "--set", multiple=True, metavar="MODULE.NAME=VALUE", help="Override a constant for the probe; repeatable."
-)
-@click.option("--list-programs", is_flag=True, help="List the programs that would be run, and stop.")
-@click.option(
-    "--timeout",
-    type=_Seconds(),
-    metavar="SECONDS",
-    help="For one program (default: 60).",
-)
-@click.option(
-    "--budget",
-    type=_Seconds(),
-    metavar="SECONDS",
-    help="For all programs (default: 600).",
-)
-@click.option(
+@_option("--baseline", group=_FAILS, metavar="FILE", help="Leave out the results that FILE holds.")
+@_option("--write-baseline", group=_FAILS, metavar="FILE", help="Put all results of this run into FILE.")
+@_option(
     "--jobs",
+    group=_WORK,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Processes that read code (default: as many as there are) and programs to run at the same time"
-    " (default: 1).",
+    help="Processes that read, programs run at a time.",
 )
-@click.option("--no-cache", is_flag=True, help="Read everything anew; use and keep nothing of other runs.")
-@click.option(
-    "--python",
-    metavar="FILE",
-    help="Interpreter that runs the programs (default: the project's own if it has Warp, else warplint's).",
-)
-@click.option(
-    "--device",
-    metavar="cpu",
-    help="Where the programs run. Only cpu: CUDA programs are run on the CPU by this version.",
-)
-@click.option("--tracker", is_flag=True, help="Also run Warp's own overwrite tracker (slow: it recompiles).")
-@click.option("--timings", is_flag=True, help="Report how long things took.")
-@click.option(
-    "--stop-after", type=click.Choice(["static"]), help="Stop after a stage; for looking at warplint itself."
-)
+@_option("--shard", group=_WORK, metavar="I/N", help="The I-th of N parts; see `warplint merge`.")
+@_option("--no-cache", group=_WORK, is_flag=True, help="Use and keep nothing of other runs.")
+@click.option("--stop-after", type=click.Choice(["static"]), hidden=True)
 def check_command(**given: Any) -> int:
     """Check Warp programs: the current directory, or PATHS."""
     from warplint.cli.command import run_check
@@ -175,8 +223,42 @@ def graph_command(program: str, format: str, output_file: str | None, scope: int
     return graph(program, format, output_file, scope, turns)
 
 
+@cli.command("merge", context_settings=_HELP)
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--format", type=click.Choice(FORMATS), help="Default: that of FILES. SARIF merges into SARIF only."
+)
+@click.option("--output-file", metavar="FILE", help="Write to FILE instead of standard output.")
+@click.option("--strict", is_flag=True, help="Fail on latent and undecided results too.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever was found.")
+def merge_command(
+    files: tuple[str, ...], format: str | None, output_file: str | None, strict: bool, exit_zero: bool
+) -> int:
+    """Put the reports of several runs, json or sarif, into one.
+
+    The reports of all shards of one call give the report, and the exit status, that the call
+    gives without --shard. Whole reports of different calls are merged as they are.
+    """
+    from warplint.cli.merge import merge
+
+    return merge(files, format, output_file, strict=strict, exit_zero=exit_zero)
+
+
+@cli.command("completion", context_settings=_HELP)
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion_command(shell: str) -> int:
+    """Print the script that makes a shell complete commands, options and rules.
+
+    \b
+    bash:  warplint completion bash >> ~/.bashrc
+    zsh:   warplint completion zsh >> ~/.zshrc
+    fish:  warplint completion fish > ~/.config/fish/completions/warplint.fish
+    """
+    return script(shell, cli)
+
+
 @cli.command("rule", context_settings=_HELP)
-@click.argument("rule")
+@click.argument("rule", shell_complete=rule_names)
 @click.option("--format", type=click.Choice(["text", "json", "markdown"]), default="text")
 def rule_command(rule: str, format: str) -> int:
     """Explain one rule, named by id (WL101) or name."""

@@ -7,8 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from warplint.cli.errors import CallError, error_text
-from warplint.cli.output import write
+from warplint.cli.errors import CallError
+from warplint.cli.output import save, write
 
 GRAPH_FORMATS = ("dot", "svg", "mermaid", "json")
 
@@ -16,13 +16,10 @@ GRAPH_FORMATS = ("dot", "svg", "mermaid", "json")
 def graph(program: str, format: str, output_file: str | None, scope: int | None, turns: int) -> int:
     """Draw the scopes of a program; nothing is executed."""
     text = _drawn(Path(program), format, scope, turns)
-    if output_file is None:
+    if output_file is None or output_file == "-":
         write(text)
-        return 0
-    try:
-        Path(output_file).write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise CallError(f"cannot write {output_file}: {error_text(error)}") from None
+    else:
+        save(Path(output_file), text)
     return 0
 
 

@@ -33,12 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import click
 
     from warplint.cli.commands import cli
+    from warplint.cli.completion import answer
     from warplint.cli.output import silence
 
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A name or a message that the terminal cannot show must not end the run.
             stream.reconfigure(errors="backslashreplace")
+    asked = answer(cli)
+    if asked is not None:
+        return asked
     try:
         # Not `cli.main()`: it has ideas of its own about interrupts and broken pipes.
         with _signals(), cli.make_context("warplint", words) as context:
@@ -128,7 +132,8 @@ def _explain(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption):
         known = [name for param in error.ctx.command.params for name in param.opts] if error.ctx else []
         near = difflib.get_close_matches(error.option_name, known, n=1, cutoff=0.7)
-        hint = f"; did you mean {near[0]}?" if near else "; see `warplint --help`"
+        path = error.ctx.command_path if error.ctx else "warplint"
+        hint = f"; did you mean {near[0]}?" if near else f"; see `{path} --help`"
         return f"unknown option {error.option_name}{hint}"
     if isinstance(error, click.MissingParameter):
         return _plain(error.format_message())

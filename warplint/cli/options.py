@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import shlex
+import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +14,15 @@ from typing import Any
 
 from warplint.cli.errors import CallError, error_text
 from warplint.cli.selection import Selection, resolve
+from warplint.cli.shards import Shard, parse_shard
 from warplint.config import FORMATS, Config, ConfigError, find_config, load_config, parse_assignment
 from warplint.model import Rule
+from warplint.source.discovery import SourceFile, display_path
 from warplint.source.workers import available
 
 DEFAULT_TIMEOUT = 60.0
 DEFAULT_BUDGET = 600.0
+STDIN_NAME = "<stdin>"
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,8 @@ class Options:
     settings: Mapping[str, Any]
     """For ``ProbeSettings``."""
     format: str
-    output_file: Path | None
-    outputs: tuple[tuple[str, Path], ...]
+    outputs: tuple[tuple[str, Path | None], ...]
+    """Every report that is written, the main one last; ``None`` is standard output."""
     strict: bool
     exit_zero: bool
     static_fail_on: str
@@ -48,20 +54,29 @@ class Options:
     quiet: bool
     verbose: bool
     timings: bool
+    buffer: SourceFile | None = None
+    """What came on standard input, in the place of all files."""
+    changed_since: str | None = None
+    shard: Shard | None = None
+    baseline: Path | None = None
+    write_baseline: Path | None = None
 
 
 def decide(given: Mapping[str, Any], rules: Mapping[str, Rule]) -> Options:
     """Merge the parsed command line with the configuration; a flag always wins."""
     root = Path.cwd()
+    _contradictions(given)
+    buffer = _buffer(given, root)
     paths = tuple(Path(path) for path in given["paths"]) or (Path("."),)
-    for path in paths:
+    if buffer is not None:
+        paths = (buffer.path,)
+    for path in paths if buffer is None else ():
         try:
             path.stat()
         except (FileNotFoundError, NotADirectoryError):
-            raise CallError(f"no such file or directory: {path}") from None
+            raise CallError(f"no such file or directory: {path}{_meant(path, paths)}") from None
         except (OSError, ValueError) as error:
             raise CallError(f"cannot read {path}: {error_text(error)}") from None
-    _contradictions(given)
     config = _config(given, paths, root)
 
     def flag(name: str) -> bool:
@@ -75,13 +90,12 @@ def decide(given: Mapping[str, Any], rules: Mapping[str, Rule]) -> Options:
         exclude=tuple(given["exclude"]),
         cache=not flag("no_cache"),
         jobs=given["jobs"] or config.jobs or available(),
-        probe=_probe(given, config),
+        probe="none" if buffer is not None else _probe(given, config),
         stop_after_static=given["stop_after"] == "static",
         entries=_entries(given, config, root),
         settings=_settings(given, config, root),
         format=given["format"] or config.format,
-        output_file=Path(given["output_file"]) if given["output_file"] else None,
-        outputs=tuple(_output(item) for item in given["output"]),
+        outputs=_outputs(given, config),
         strict=flag("strict"),
         exit_zero=flag("exit_zero"),
         static_fail_on=given["static_fail_on"] or config.static_fail_on,
@@ -90,7 +104,20 @@ def decide(given: Mapping[str, Any], rules: Mapping[str, Rule]) -> Options:
         quiet=flag("quiet"),
         verbose=flag("verbose"),
         timings=given["timings"],
+        buffer=buffer,
+        changed_since=given["changed_since"],
+        shard=parse_shard(given["shard"]) if given["shard"] else None,
+        baseline=_baseline(given, config, root),
+        write_baseline=Path(given["write_baseline"]) if given["write_baseline"] else None,
     )
+
+
+def _meant(path: Path, paths: tuple[Path, ...]) -> str:
+    """A first word that is no file may be a command with a slip of the pen."""
+    from warplint.cli.commands import cli
+
+    near = difflib.get_close_matches(str(path), cli.commands, n=1, cutoff=0.7)
+    return f"; did you mean the command '{near[0]}'?" if near and path == paths[0] else ""
 
 
 def _config(given: Mapping[str, Any], paths: tuple[Path, ...], root: Path) -> Config:
@@ -211,10 +238,54 @@ def _settings(given: Mapping[str, Any], config: Config, root: Path) -> dict[str,
     return settings
 
 
-def _output(item: str) -> tuple[str, Path]:
+def _outputs(given: Mapping[str, Any], config: Config) -> tuple[tuple[str, Path | None], ...]:
+    """The reports of a run; where `--output` fills standard output, the usual report is not wanted."""
+    main: tuple[str, Path | None] = (given["format"] or config.format, _file(given["output_file"]))
+    others = [_output(item) for item in given["output"]]
+    asked_for = given["format"] or given["output_file"]
+    outputs = [*others, main] if asked_for or all(file for _, file in others) else others
+    for place, times in Counter(file for _, file in outputs).items():
+        if times > 1:
+            where = "standard output" if place is None else str(place)
+            raise CallError(f"--output: only one report can go to {where}")
+    return tuple(outputs)
+
+
+def _output(item: str) -> tuple[str, Path | None]:
     format, equals, file = item.partition("=")
     if not equals or not file:
         raise CallError(f"--output: '{item}' is not of the form FORMAT=FILE")
     if format not in FORMATS:
         raise CallError(f"--output: unknown format '{format}'; choose {', '.join(FORMATS)}")
-    return format, Path(file)
+    return format, _file(file)
+
+
+def _file(name: str | None) -> Path | None:
+    """A file to write, or ``None`` for standard output, which is also called ``-``."""
+    return Path(name) if name and name != "-" else None
+
+
+def _buffer(given: Mapping[str, Any], root: Path) -> SourceFile | None:
+    """The text on standard input, if that is what is to be checked."""
+    paths, name = given["paths"], given["stdin_filename"]
+    if "-" not in paths and not name:
+        return None
+    if set(paths) - {"-"}:
+        raise CallError("standard input is checked alone: leave out the PATHS, or - and --stdin-filename")
+    for option in ("entry", "probe", "changed_since", "shard", "write_baseline", "list_programs"):
+        if given[option]:
+            raise CallError(f"--{option.replace('_', '-')}: standard input is only read, never run")
+    if sys.stdin is None:
+        raise CallError("cannot read standard input: it is closed")
+    data = sys.stdin.buffer.read()
+    path = Path(os.path.abspath(root / (name or STDIN_NAME)))
+    return SourceFile.holding(path, display_path(path, root), data)
+
+
+def _baseline(given: Mapping[str, Any], config: Config, root: Path) -> Path | None:
+    """The baseline to use; one that is written in this run need not be there yet."""
+    if given["baseline"]:
+        return Path(given["baseline"])
+    if config.baseline is None or given["write_baseline"]:
+        return None
+    return Path(display_path(Path(os.path.abspath(config.directory / config.baseline)), root))

@@ -1,11 +1,16 @@
-"""Writing to standard output."""
+"""Writing reports, and reading the sources that they point into."""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warplint.cli.errors import CallError, error_text
+
+if TYPE_CHECKING:
+    from warplint.cli.options import Options
 
 
 def ensure_open() -> None:
@@ -30,3 +35,30 @@ def write(text: str) -> None:
 def silence() -> None:
     """Let what Python still flushes at exit go nowhere: its reader is gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def save(file: Path, text: str) -> None:
+    """Write a report to a file; its directory is made where it is missing."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    except (FileExistsError, NotADirectoryError):
+        raise CallError(f"cannot write {file}: {file.parent} is not a directory") from None
+    except (OSError, ValueError) as error:
+        raise CallError(f"cannot write {file}: {error_text(error)}") from None
+
+
+def read_source(file: str, options: Options) -> str | None:
+    """The text as it is on disk: line ends and byte order marks count for fingerprints."""
+    buffer = options.buffer
+    if buffer is not None and file == buffer.display:
+        return buffer.data.decode("utf-8", "replace")
+    return read_text(options.root / file)
+
+
+def read_text(path: Path) -> str | None:
+    """The text of a file, or ``None``."""
+    try:
+        return path.read_bytes().decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return None

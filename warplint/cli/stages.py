@@ -15,6 +15,7 @@ from warplint.cli.errors import CallError
 if TYPE_CHECKING:
     from warplint.model import Finding, Program
     from warplint.source.cache import Cache
+    from warplint.source.changes import Changes
 
 
 def discover(paths: Sequence[Path], *, root: Path, exclude: Sequence[str]) -> Any:
@@ -54,6 +55,17 @@ def find_programs(
         return tuple(program_for_entry(entry, root, files) for entry in entries)
     except SourceError as error:
         raise CallError(str(error)) from None
+
+
+def changes_since(revision: str, root: Path) -> Changes:
+    """What git says has changed; without git, or without the revision, the call has failed."""
+    from warplint.source.changes import changes_since
+    from warplint.source.discovery import SourceError
+
+    try:
+        return changes_since(revision, root)
+    except SourceError as error:
+        raise CallError(f"--changed-since: {error}") from None
 
 
 def analyze(files: Sequence[Any], programs: Sequence[Program], *, root: Path, cache: Cache, jobs: int) -> Any:

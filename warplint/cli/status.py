@@ -29,10 +29,13 @@ def exit_status(
     """
     if any(_fails(result, rules, probed, strict, static_fail_on) for result in report.results):
         return FAILED
+    return FAILED if strict and has_undecided(report) else CLEAN
+
+
+def has_undecided(report: Report) -> bool:
+    """Whether a program could not be run, or was and came to no verdict."""
     undecided = (ProgramStatus.BLOCKED, ProgramStatus.INCONCLUSIVE)
-    if strict and any(row.status in undecided for row in report.programs):
-        return FAILED
-    return CLEAN
+    return any(row.status in undecided for row in report.programs)
 
 
 def _fails(

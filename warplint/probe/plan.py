@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from warplint.model import Finding, Program, ProgramRow, ProgramStatus, Result, Verdict
+from warplint.combine import combine
+from warplint.model import Finding, Program, ProgramStatus, Result, Verdict
 from warplint.probe import ProbeReport, ProbeSettings, ProgressEvent, sandbox
 from warplint.probe import evidence as evidence_scripts
 from warplint.probe.cache import VerdictCache, key_of
@@ -53,7 +54,8 @@ def run_all(
         judged = [probe_one(program) for program in ordered]
     for name in _met_nowhere(judged):
         notes[f"--set {name}: no program that was run loads such a module"] = None
-    return ProbeReport(_merge(findings, judged), tuple(j.row for j in judged), tuple(notes))
+    # Sorted: programs that run at the same time end in any order.
+    return ProbeReport(_merge(findings, judged), tuple(j.row for j in judged), tuple(sorted(notes)))
 
 
 def _met_nowhere(judged: Sequence[Judged]) -> list[str]:
@@ -125,33 +127,16 @@ def _with_scripts(
 
 
 def _merge(findings: Sequence[Finding], judged: Sequence[Judged]) -> tuple[Result, ...]:
-    merged: list[Result] = []
-    verdicts: dict[int, list[Result]] = {}
+    decided = {id(finding) for one in judged for finding, _ in one.by_finding}
+    results = [_undecided(finding) for finding in findings if id(finding) not in decided]
     for one in judged:
-        for finding, result in one.by_finding:
-            verdicts.setdefault(id(finding), []).append(result)
-    for finding in findings:
-        candidates = verdicts.get(id(finding))
-        merged.append(
-            max(candidates, key=lambda r: r.verdict.weight) if candidates else _undecided(finding, judged)
-        )
-    seen: set[tuple[object, ...]] = set()
-    for one in judged:
-        for result in one.results:
-            # Two programs that share a helper may confirm the same line of it.
-            key = (result.rule, result.location, result.message)
-            if result.verdict is not Verdict.NOTE and key in seen:
-                continue
-            seen.add(key)
-            merged.append(result)
-    return tuple(sorted(merged, key=lambda r: r.sort_key))
+        results += [result for _, result in one.by_finding]
+        results += one.results
+    return combine(results)
 
 
-def _undecided(finding: Finding, judged: Sequence[Judged]) -> Result:
-    rows: list[ProgramRow] = [j.row for j in judged]
-    reason = "no-entry-point" if not rows else "not-reached"
-    if rows and all(r.status is ProgramStatus.BLOCKED for r in rows):
-        reason = "no-entry-point"
+def _undecided(finding: Finding) -> Result:
+    """A finding in code that no program imports."""
     return Result(
         rule=finding.rule,
         name="",
@@ -159,6 +144,6 @@ def _undecided(finding: Finding, judged: Sequence[Judged]) -> Result:
         message=finding.message,
         location=finding.location,
         related=finding.related,
-        reason=None if finding.is_note else reason,
+        reason=None if finding.is_note else "no-entry-point",
         help=finding.help,
     )

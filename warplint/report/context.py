@@ -34,6 +34,10 @@ class Context:
     width: int = 100
     checked_files: int = 0
     probed: bool = True
+    known: int = 0
+    """Results that a baseline took away."""
+    fingerprints: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    """Line hashes by file and line that are known without the source."""
 
     def from_repository(self, file: str) -> str:
         """``file`` relative to the repository's root where it lies below it."""

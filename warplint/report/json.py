@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from warplint.model import Evidence, Fix, ProgramRow, Report, Result, to_plain
+from warplint.model import Evidence, Fix, ProgramRow, Report, Result, from_plain, to_plain
 from warplint.report.context import Context
 from warplint.report.numbers import round_floats
 
@@ -14,9 +14,10 @@ SCHEMA = 1
 
 def render(report: Report, context: Context) -> str:
     """Render ``report`` as one JSON object, ending in a newline."""
-    document = {
-        "schema": SCHEMA,
-        "warplint": context.version,
+    document: dict[str, Any] = {"schema": SCHEMA, "warplint": context.version}
+    if report.shard is not None:
+        document["shard"] = to_plain(report.shard)
+    document |= {
         "results": [result_record(result) for result in report.results],
         "programs": [program_record(row, timings=context.timings) for row in report.programs],
     }
@@ -36,6 +37,8 @@ def result_record(result: Result) -> dict[str, Any]:
                 "file": site.location.file,
                 "line": site.location.line,
                 "column": site.location.column,
+                "end_line": site.location.end_line,
+                "end_column": site.location.end_column,
                 "message": site.message,
             }
             for site in result.related
@@ -47,6 +50,22 @@ def result_record(result: Result) -> dict[str, Any]:
         "help": result.help,
         "docs": result.docs,
     }
+
+
+def result_of(record: Any) -> Result:
+    """The result of a record: what `result_record` made plain."""
+    sites = [
+        {"location": {name: site[name] for name in site if name != "message"}, "message": site["message"]}
+        for site in record["related"]
+    ]
+    result: Result = from_plain(Result, {**record, "related": sites})
+    return result
+
+
+def program_of(record: Any) -> ProgramRow:
+    """The row of a record of ``programs``."""
+    row: ProgramRow = from_plain(ProgramRow, record)
+    return row
 
 
 def program_record(row: ProgramRow, *, timings: bool = False) -> dict[str, Any]:

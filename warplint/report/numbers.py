@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
+
+from warplint.model import Evidence, Fix, Result, from_plain, to_plain
 
 
 def significant(value: float, digits: int = 6) -> float | str | None:
@@ -29,6 +32,17 @@ def round_floats(value: Any) -> Any:
     if isinstance(value, list):
         return [round_floats(item) for item in value]
     return value
+
+
+def rounded(result: Result) -> Result:
+    """The result with the numbers that every report has: those of a report that is read back, too."""
+    if result.evidence is None and result.fix is None:
+        return result
+    return replace(
+        result,
+        evidence=result.evidence and from_plain(Evidence, round_floats(to_plain(result.evidence))),
+        fix=result.fix and from_plain(Fix, round_floats(to_plain(result.fix))),
+    )
 
 
 def short(value: float) -> str:

@@ -7,7 +7,6 @@ as a code flow; everything else a tool may want is under ``properties``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -44,7 +43,7 @@ def render(report: Report, context: Context) -> str:
     results = _most_telling([result for result in report.results if result.rule not in _LEFT_OUT])
     ids = sorted(set(context.rules) | {result.rule for result in results})
     index = {rule: position for position, rule in enumerate(ids)}
-    hashes = _Hashes(context.read_source)
+    hashes = _Hashes(context)
     run = om.Run(
         tool=om.Tool(
             driver=om.ToolComponent(
@@ -62,6 +61,8 @@ def render(report: Report, context: Context) -> str:
         },
         results=[_result(result, index[result.rule], context, hashes) for result in results],
     )
+    if report.shard is not None:
+        run.properties = {"shard": report.shard}
     log = om.SarifLog(version="2.1.0", schema_uri=SCHEMA_URI, runs=[run])
     return _write(log, [_kind_and_level(result) for result in results])
 
@@ -250,11 +251,14 @@ def _fix(fix: Fix, context: Context) -> Any:
 class _Hashes:
     """Line hashes of the files that results point into, each file read once."""
 
-    def __init__(self, read_source: Callable[[str], str | None]) -> None:
-        self._read = read_source
+    def __init__(self, context: Context) -> None:
+        self._read = context.read_source
+        self._known = context.fingerprints
         self._files: dict[str, list[str]] = {}
 
     def of(self, place: Location) -> str | None:
+        if (place.file, place.line) in self._known:
+            return self._known[place.file, place.line]
         if place.file not in self._files:
             text = self._read(place.file)
             self._files[place.file] = [] if text is None else line_hashes(text)

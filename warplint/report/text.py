@@ -243,6 +243,8 @@ class _Writer:
             words[words.index(f"{counts[Verdict.NOTE]} note")] += "s"
         files = _count(self.context.checked_files, "file", "files")
         text = f"{', '.join(words)} in {files}" if words else f"nothing found in {files}"
+        if self.context.known:
+            text += f" ({self.context.known} more in the baseline)"
         statuses = Counter(row.status for row in report.programs)
         if statuses:
             probed = _count(len(report.programs), "program", "programs")

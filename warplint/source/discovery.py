@@ -77,6 +77,13 @@ class SourceFile:
     display: str
     """POSIX path, relative to the root when below it: what every ``Location.file`` says."""
 
+    @classmethod
+    def holding(cls, path: Path, display: str, data: bytes) -> SourceFile:
+        """A file that holds ``data``, whatever lies on the disk: what an editor has not saved."""
+        file = cls(path, display)
+        file.__dict__["_loaded"] = (data, None)
+        return file
+
     @cached_property
     def data(self) -> bytes:
         """The bytes of the file; empty if it is unreadable or too large."""
