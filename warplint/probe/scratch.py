@@ -20,6 +20,7 @@ from collections import deque
 from pathlib import Path
 from types import TracebackType
 
+from warplint import buffers
 from warplint.probe.runtime import confine
 
 MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
@@ -115,6 +116,7 @@ class Scratch:
             for directory in (self.directory, self.pycache, self.tree):
                 directory.mkdir(parents=True)
             _Copy(self.root, self.tree, self._wanted_directory).run()
+            self._write_unsaved()
             self.working_directory = self.tree
             if self._wanted_directory.is_relative_to(self.root):
                 self.working_directory = self.to_scratch(self._wanted_directory)
@@ -131,6 +133,14 @@ class Scratch:
         trace: TracebackType | None,
     ) -> None:
         self.remove()
+
+    def _write_unsaved(self) -> None:
+        """What an editor holds of the project is run as it stands there."""
+        for path, data in buffers.below(self.root).items():
+            copy = self.to_scratch(path)
+            if copy.resolve().is_relative_to(self.tree):  # not through a link to what was too big
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(data)
 
     def to_scratch(self, path: Path) -> Path:
         """Where ``path`` lies in the copy; a path outside the project stays what it is."""

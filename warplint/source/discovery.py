@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warplint import buffers
 from warplint.source.facts import FileFacts, uses_of
 
 if TYPE_CHECKING:
@@ -139,6 +140,9 @@ class SourceFile:
 
     @cached_property
     def _loaded(self) -> tuple[bytes, str | None]:
+        held = buffers.held(self.path)
+        if held is not None:
+            return held, None
         try:
             size = self.path.stat().st_size
             if size > MAX_BYTES:
@@ -196,14 +200,14 @@ def discover(paths: Sequence[str | Path], *, root: Path | str, exclude: Sequence
     passed_over: dict[str, None] = {}
     for item in paths:
         path = Path(os.path.abspath(root / item))
-        if not os.path.exists(path):
+        if not os.path.exists(path) and buffers.held(path) is None:
             raise SourceError(f"no such file or directory: {item}")
         if path.is_dir():
             closed: list[tuple[Path, str]] = []
-            candidates = list(_walk(path, closed))
+            candidates = [*_walk(path, closed), *_unsaved(path)]
             for directory, why in closed:
                 passed_over[f"{display_path(directory, root)}: {why}; nothing in it was checked"] = None
-        elif reason := _no_python(path):
+        elif buffers.held(path) is None and (reason := _no_python(path)):
             passed_over[f"{display_path(path, root)}: {reason}"] = None
             continue
         else:
@@ -213,6 +217,14 @@ def discover(paths: Sequence[str | Path], *, root: Path | str, exclude: Sequence
             if file not in found and not (excluded and excluded.match_file(shown)):
                 found[file] = SourceFile(file, shown)
     return Discovery(root, tuple(sorted(found.values(), key=lambda f: f.display)), tuple(passed_over))
+
+
+def _unsaved(top: Path) -> Iterator[Path]:
+    """Files that so far exist in an editor alone."""
+    for path in buffers.below(top):
+        parts = path.relative_to(top).parts
+        if path.suffix == ".py" and not path.exists() and not set(parts).intersection(DEFAULT_EXCLUDES):
+            yield path
 
 
 def _no_python(path: Path) -> str | None:

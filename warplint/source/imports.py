@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from warplint import buffers
 from warplint.source.cache import Cache, digest
 from warplint.source.discovery import DEFAULT_EXCLUDES, SourceFile, display_path
 from warplint.source.prepare import recall
@@ -38,7 +39,8 @@ class ImportResolver:
     def file(self, path: Path) -> SourceFile | None:
         """The file at ``path``: a checked one, or one that lies beside it in the same tree."""
         if path not in self._files:
-            known = path.is_file() and not any(part in DEFAULT_EXCLUDES for part in path.parts)
+            there = path.is_file() or buffers.held(path) is not None
+            known = there and not any(part in DEFAULT_EXCLUDES for part in path.parts)
             self._files[path] = file = SourceFile(path, display_path(path, self.root)) if known else None
             if file is not None:
                 recall(file, self.cache)
@@ -138,10 +140,11 @@ class ImportResolver:
     def listing(self, directory: Path) -> frozenset[str]:
         """The names in a directory; none if it cannot be read."""
         if directory not in self._listings:
+            unsaved = {path.name for path in buffers.below(directory) if path.parent == directory}
             try:
-                self._listings[directory] = frozenset(os.listdir(directory))
+                self._listings[directory] = frozenset({*os.listdir(directory), *unsaved})
             except OSError:
-                self._listings[directory] = frozenset()
+                self._listings[directory] = frozenset(unsaved)
         return self._listings[directory]
 
     def _search_path(self, importer: Path, script: Path) -> list[Path]:
