@@ -23,14 +23,32 @@ ROOMS = {
     "dev": set(),
     "store": set(),
     "combine": {"model"},
-    "source": {"model", "store"},
+    "buffers": set(),
+    "source": {"model", "store", "buffers"},
     "static": {"model", "source", "checks"},
     "checks": {"model", "source", "static"},
     "report": {"model", "rulebook"},
-    "cli": {"model", "config", "rulebook", "source", "static", "probe", "report", "combine"},
-    "probe": {"model", "store", "combine"},
+    "cli": {
+        *(
+            "model",
+            "config",
+            "rulebook",
+            "buffers",
+            "source",
+            "static",
+            "probe",
+            "report",
+            "combine",
+            "server",
+        ),
+    },
+    "server": {
+        *("model", "config", "rulebook", "buffers", "source", "static", "checks", "probe", "report", "cli"),
+    },
+    "probe": {"model", "store", "combine", "buffers"},
 }
 NEVER_RUN = ("source", "static", "checks", "report", "cli", "config", "rulebook", "model", "store", "combine")
+NEVER_RUN += ("buffers", "server")
 RUNTIME_MAY = {"numpy", "warp"}
 # In the user's process the folder is on the path by itself, under its own name.
 RUNTIME_NAMES = {"runtime", *(path.stem for path in (PACKAGE / "probe" / "runtime").glob("*.py"))}

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,20 @@ def load_config(path: Path | None) -> Config:
         table = tool["warplint"] if nested else document  # type: ignore[index]
         title = "tool.warplint" if nested else ""
     return _Reader(path).top(table, title)
+
+
+def lay_over(config: Config, table: Mapping[str, Any], where: str) -> Config:
+    """``config`` with the keys of ``table``, which has the same names, in the place of its own."""
+    given = _Reader(Path(where)).top(dict(table), "")
+    names = {key.replace("-", "_") for key in table}
+    changed = {name: getattr(given, name) for name in names - {"probe"}}
+    settings = table.get("probe")
+    if isinstance(settings, bool):
+        changed["no_probe"] = given.no_probe
+    elif settings is not None:
+        keys = [key.replace("-", "_") for key in settings]
+        changed["probe"] = replace(config.probe, **{key: getattr(given.probe, key) for key in keys})
+    return replace(config, **changed)
 
 
 def _common(places: list[Path]) -> Path:

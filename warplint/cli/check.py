@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,8 @@ class Run:
     timings: tuple[tuple[str, float], ...] = ()
     known: int = 0
     """Results that the baseline took away."""
+    choices: tuple[Choice, ...] = ()
+    """The programs of the checked tree."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,17 @@ class Choice:
     skipped: str | None = None
 
 
-def check(options: Options, rules: Mapping[str, Rule]) -> Run:
-    """Run all stages and put their results together."""
+def check(
+    options: Options,
+    rules: Mapping[str, Rule],
+    *,
+    wanted: Callable[[Program], bool] = lambda program: True,
+    listen: Callable[[Any], None] | None = None,
+) -> Run:
+    """Run all stages and put their results together.
+
+    Only ``wanted`` programs are run; ``listen`` hears of their progress instead of the terminal.
+    """
     clock = _Clock()
     found = find_files(options)
     files = found.files
@@ -92,7 +104,8 @@ def check(options: Options, rules: Mapping[str, Rule]) -> Run:
     if options.probe == "none":
         results += [unverified(finding, rules, "probing-disabled") for finding in findings]
     else:
-        probed = _probe(options, choices, findings)
+        chosen = [choice for choice in choices if wanted(choice.program)]
+        probed = _probe(options, chosen, findings, listen)
         results += probed.results
         rows = tuple(probed.programs)
         warnings += probed.notes
@@ -124,10 +137,16 @@ def check(options: Options, rules: Mapping[str, Rule]) -> Run:
         warnings=tuple(warnings),
         timings=clock.laps,
         known=known,
+        choices=tuple(choices),
     )
 
 
-def _probe(options: Options, choices: Sequence[Choice], findings: Sequence[Finding]) -> Any:
+def _probe(
+    options: Options,
+    choices: Sequence[Choice],
+    findings: Sequence[Finding],
+    listen: Callable[[Any], None] | None,
+) -> Any:
     """Run the programs, or this shard's part of them."""
     programs = [choice.program for choice in choices if choice.skipped is None]
     if options.probe == "findings":
@@ -138,7 +157,8 @@ def _probe(options: Options, choices: Sequence[Choice], findings: Sequence[Findi
         mine = {name for program in programs for name in program.closure}
         theirs = {name for c in choices if c.skipped == _ELSEWHERE for name in c.program.closure}
         findings = [f for f in findings if f.location.file in mine or f.location.file not in theirs]
-    with progress(quiet=options.quiet, verbose=options.verbose) as report_progress:
+    shown = progress(quiet=options.quiet, verbose=options.verbose)
+    with nullcontext(listen) if listen else shown as report_progress:
         return stages.probe(programs, findings, dict(options.settings), report_progress)
 
 

@@ -279,3 +279,19 @@ def rules_command(format: str) -> int:
 
     write(listing(load_rules(), format))
     return 0
+
+
+@cli.command("server", context_settings=_HELP)
+@click.option("--stdio", is_flag=True, help="Speak on standard input and output (it always does).")
+def server_command(stdio: bool) -> int:
+    """Run the language server for editors, on standard input and output.
+
+    Nothing of a workspace is executed before its user has allowed it.
+    """
+    from warplint.cli.errors import CallError
+    from warplint.server.main import MissingError, serve
+
+    try:
+        return serve()
+    except MissingError as error:
+        raise CallError(str(error)) from None

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warplint import buffers
 from warplint.cli.errors import CallError, error_text
 from warplint.cli.selection import Selection, resolve
 from warplint.cli.shards import Shard, parse_shard
-from warplint.config import FORMATS, Config, ConfigError, find_config, load_config, parse_assignment
+from warplint.config import FORMATS, Config, ConfigError, find_config, lay_over, load_config, parse_assignment
 from warplint.model import Rule
 from warplint.source.discovery import SourceFile, display_path
 from warplint.source.workers import available
@@ -62,8 +63,13 @@ class Options:
     write_baseline: Path | None = None
 
 
-def decide(given: Mapping[str, Any], rules: Mapping[str, Rule]) -> Options:
-    """Merge the parsed command line with the configuration; a flag always wins."""
+def decide(
+    given: Mapping[str, Any], rules: Mapping[str, Rule], settings: Mapping[str, Any] | None = None
+) -> Options:
+    """Merge the parsed command line with the configuration; a flag always wins.
+
+    ``settings`` are an editor's, in the names of the configuration: they win over the file.
+    """
     root = Path.cwd()
     _contradictions(given)
     buffer = _buffer(given, root)
@@ -72,12 +78,18 @@ def decide(given: Mapping[str, Any], rules: Mapping[str, Rule]) -> Options:
         paths = (buffer.path,)
     for path in paths if buffer is None else ():
         try:
-            path.stat()
+            if buffers.held(root / path) is None:
+                path.stat()
         except (FileNotFoundError, NotADirectoryError):
             raise CallError(f"no such file or directory: {path}{_meant(path, paths)}") from None
         except (OSError, ValueError) as error:
             raise CallError(f"cannot read {path}: {error_text(error)}") from None
     config = _config(given, paths, root)
+    if settings:
+        try:
+            config = lay_over(config, settings, "editor settings")
+        except ConfigError as error:
+            raise CallError(str(error)) from None
 
     def flag(name: str) -> bool:
         return bool(given[name] or getattr(config, name))
