@@ -1,0 +1,140 @@
+"""The reference pages say what the code says: configuration keys, words of the reports, the JSON schema."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from warplint.cli.main import main
+from warplint.config import Config, ConfigError, ProbeConfig, load_config
+from warplint.model import Edit, Fix, Location, Result, Verdict
+from warplint.report.json import result_record
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+GOLDEN = DOCS.parent / "tests" / "report" / "golden"
+SCHEMA = json.loads((DOCS / "schema" / "report-1.json").read_text("utf-8"))
+
+
+def keys_of(table: str) -> dict[str, list[str]]:
+    """Rows of a table of the configuration page, by key."""
+    text = (DOCS / "configuration.md").read_text("utf-8").partition(f"<!-- keys: {table} -->\n")[2]
+    rows = [line for line in text.partition("\n\n")[0].splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    return {row[0].strip("`"): row[1:] for row in cells}
+
+
+def known_keys(tmp_path: Path, section: str) -> set[str]:
+    """The keys that the reader of configurations knows, as its own error lists them."""
+    file = tmp_path / "warplint.toml"
+    file.write_text(f"{section}\nxyzzyx = 1\n")
+    with pytest.raises(ConfigError) as error:
+        load_config(file)
+    return set(str(error.value).partition("known keys: ")[2].split(", "))
+
+
+@pytest.mark.parametrize(("table", "section"), [("top", ""), ("probe", "[probe]")])
+def test_every_key_is_explained_and_no_other(table, section, tmp_path):
+    assert set(keys_of(table)) == known_keys(tmp_path, section)
+
+
+@pytest.mark.parametrize(("table", "defaults"), [("top", Config()), ("probe", ProbeConfig())])
+def test_defaults_are_those_of_the_code(table, defaults):
+    for key, (kind, shown, _) in keys_of(table).items():
+        default = getattr(defaults, key.replace("-", "_"))
+        if isinstance(default, bool):
+            assert (kind, shown) == ("true or false", str(default).lower()), key
+        elif isinstance(default, str):
+            assert shown == f"`{default}`", key
+        elif isinstance(default, tuple):
+            assert shown in ("none", "all", "what is found"), key
+
+
+def test_limits_are_those_of_the_code():
+    from warplint.cli.options import DEFAULT_BUDGET, DEFAULT_TIMEOUT
+
+    keys = keys_of("probe")
+    assert (keys["timeout"][1], keys["budget"][1]) == (f"{DEFAULT_TIMEOUT:g}", f"{DEFAULT_BUDGET:g}")
+
+
+def test_the_page_s_example_is_read(tmp_path):
+    (example,) = re.findall(r"```toml\n(.*?)```", (DOCS / "configuration.md").read_text("utf-8"), re.DOTALL)
+    file = tmp_path / "pyproject.toml"
+    file.write_text(example)
+    config = load_config(file)
+    assert config.probe.set == (("train.NUM_STEPS", "8"),)
+    assert config.per_file_ignores == (("tests/*.py", ("WL1",)),)
+
+
+def test_every_verdict_is_explained():
+    text = (DOCS / "index.md").read_text("utf-8")
+    for verdict in Verdict:
+        assert f"| `{verdict}` |" in text
+
+
+# --- the JSON report ---------------------------------------------------------------------------
+
+
+def strict(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema as our own reports have to meet it: every field of theirs is described."""
+    schema = copy.deepcopy(schema)
+    for part in [schema, *schema["$defs"].values(), schema["$defs"]["fix"]["properties"]["edits"]["items"]]:
+        if part.get("type") == "object":
+            part["additionalProperties"] = False
+            optional = {"seconds"}
+            assert set(part["properties"]) - set(part["required"]) <= optional
+    return schema
+
+
+def validate(report: Any) -> None:
+    jsonschema.Draft202012Validator(strict(SCHEMA)).validate(report)
+
+
+def test_the_schema_is_one():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_a_report_with_everything_in_it():
+    report = json.loads((GOLDEN / "report.json").read_text("utf-8"))
+    assert any(result["evidence"] for result in report["results"])
+    place = Location("train.py", 12, 5, 12, 9)
+    mended = Result(
+        rule="WL103",
+        name="ping-pong-buffers",
+        verdict=Verdict.CONFIRMED,
+        message="two buffers take turns",
+        location=place,
+        fix=Fix("verified", (Edit(place, "new"),), before=0.58, after=float("nan")),
+    )
+    report["results"].append(result_record(mended))
+    validate(report)
+
+
+def test_a_report_of_a_real_tree(repository, monkeypatch, capsys):
+    monkeypatch.chdir(repository)
+    assert main(["check", "--no-probe", "--exit-zero", "--format", "json", "--timings", "fixtures"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["results"]) > 20
+    validate(report)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda report: report.update(schema=2),
+        lambda report: report["results"][0].update(verdict="guilty"),
+        lambda report: report["results"][0].pop("message"),
+        lambda report: report["results"][0]["location"].update(line=0),
+        lambda report: report["programs"][0].update(status="fine"),
+    ],
+)
+def test_what_is_no_report(spoil):
+    report = json.loads((GOLDEN / "report.json").read_text("utf-8"))
+    spoil(report)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(report, SCHEMA)
