@@ -161,10 +161,13 @@ def command_section(command: click.Command, context: click.Context) -> str:
     usage = " ".join(["warplint", str(context.info_name), *command.collect_usage_pieces(context)])
     title = f"## `warplint {context.info_name}`"
     lines = [title, "", f"```text\n{usage}\n```", "", paragraphs(command.help or "")]
-    options = [o for o in command.params if isinstance(o, click.Option) and not o.hidden]
-    rows = [option_row(option, context) for option in options]
-    if rows:
-        lines += ["", "| option | |", "|---|---|", *rows]
+    groups: dict[str, list[str]] = {}
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden:
+            rows = groups.setdefault(getattr(option, "group", ""), [])
+            rows.append(option_row(option, context))
+    for group, rows in groups.items():
+        lines += ["", *([f"**{group}**", ""] if group else []), "| option | |", "|---|---|", *rows]
     return "\n".join(lines)
 
 
@@ -181,8 +184,14 @@ def default_of(option: click.Option) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Click's help text as Markdown: the same paragraphs, without its marks against wrapping."""
-    return re.sub(r"[ \t]+", " ", text.replace("\b", "")).strip()
+    """Click's help text as Markdown; paragraphs that it is told not to wrap become blocks."""
+    parts = []
+    for part in text.split("\n\n"):
+        if part.startswith("\b\n"):
+            parts.append(f"```text\n{part[2:]}\n```")
+        else:
+            parts.append(" ".join(part.split()))
+    return "\n\n".join(parts)
 
 
 def cell(text: str) -> str:

@@ -86,7 +86,7 @@ def strict(schema: dict[str, Any]) -> dict[str, Any]:
     for part in [schema, *schema["$defs"].values(), schema["$defs"]["fix"]["properties"]["edits"]["items"]]:
         if part.get("type") == "object":
             part["additionalProperties"] = False
-            optional = {"seconds"}
+            optional = {"seconds", "shard"}
             assert set(part["properties"]) - set(part["required"]) <= optional
     return schema
 
@@ -120,6 +120,15 @@ def test_a_report_of_a_real_tree(repository, monkeypatch, capsys):
     assert main(["check", "--no-probe", "--exit-zero", "--format", "json", "--timings", "fixtures"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert len(report["results"]) > 20
+    validate(report)
+
+
+def test_a_report_of_a_shard(repository, monkeypatch, capsys):
+    monkeypatch.chdir(repository)
+    call = ["check", "--no-probe", "--exit-zero", "--format", "json", "--shard", "1/2"]
+    assert main([*call, "fixtures/cloth_ping_pong"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["shard"]["count"] == 2
     validate(report)
 
 
