@@ -57,9 +57,11 @@ class Stages:
     def analyze(self, files: Any, programs: Any, **options: Any) -> Any:
         shown = {file.display for file in files}
         findings = tuple(f for f in self.findings if f.location.file in shown)
-        return SimpleNamespace(findings=findings, skipped=self.skipped, internal_errors=self.internal_errors)
+        return SimpleNamespace(
+            findings=findings, alone=(), skipped=self.skipped, internal_errors=self.internal_errors
+        )
 
-    def probe(self, programs: Any, findings: Any, settings: dict[str, Any], progress: Any) -> Any:
+    def probe(self, programs: Any, findings: Any, settings: dict[str, Any], progress: Any, *more: Any) -> Any:
         self.probed.append({"programs": programs, "findings": findings, "settings": settings})
         for number, program in enumerate(programs, start=1):
             progress(SimpleNamespace(program=program.label, stage="done", done=number, total=len(programs)))

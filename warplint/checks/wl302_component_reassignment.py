@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from warplint.static.kernels.summary import Fault
 
 RULE = "WL302"
+KINDS = (FaultKind.COMPONENT, FaultKind.STRUCT_COMPONENT, FaultKind.UPDATE)
 _OPTION = "enable_vector_component_overwrites"
 
 
@@ -29,11 +30,10 @@ def component_reassignment(graph: ScopeGraph, claims: Claims) -> Iterator[Findin
         cleared = switched_on or _OPTION in fault.site.module.file.text
         return fault.kind is not FaultKind.COMPONENT or not cleared
 
-    kinds = (FaultKind.COMPONENT, FaultKind.STRUCT_COMPONENT, FaultKind.UPDATE)
-    yield from fault_findings(graph, claims, RULE, kinds, _describe, keep)
+    yield from fault_findings(graph, claims, RULE, KINDS, describe, keep)
 
 
-def _describe(event: Event, fault: Fault) -> tuple[str, str, str]:
+def describe(event: Event, fault: Fault) -> tuple[str, str, str]:
     name = fault.name
     if fault.kind is FaultKind.STRUCT_COMPONENT:
         return (

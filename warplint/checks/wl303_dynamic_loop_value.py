@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from warplint.static.kernels.summary import Fault
 
 RULE = "WL303"
+KINDS = (FaultKind.LOOP, FaultKind.BREAK)
 
 
 @check(RULE, order=7)
 def dynamic_loop_value(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
     """Values that a loop which is not unrolled carries on, where an adjoint needs them."""
-    yield from fault_findings(graph, claims, RULE, (FaultKind.LOOP, FaultKind.BREAK), _describe)
+    yield from fault_findings(graph, claims, RULE, KINDS, describe)
 
 
-def _describe(event: Event, fault: Fault) -> tuple[str, str, str]:
+def describe(event: Event, fault: Fault) -> tuple[str, str, str]:
     if fault.kind is FaultKind.BREAK:
         return (
             f"`{event.label}` leaves a loop early: its backward pass runs all turns of the loop",

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from warplint.static.kernels.summary import Fault
 
 RULE = "WL304"
+KINDS = (FaultKind.WHERE,)
 
 
 @check(RULE, order=8)
 def overflow_in_where(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
     """Operands of ``wp.where`` that its condition is meant to keep away from a singular point."""
-    yield from fault_findings(graph, claims, RULE, (FaultKind.WHERE,), _describe)
+    yield from fault_findings(graph, claims, RULE, KINDS, describe)
 
 
-def _describe(event: Event, fault: Fault) -> tuple[str, str, str]:
+def describe(event: Event, fault: Fault) -> tuple[str, str, str]:
     return (
         f"`wp.where` in `{event.label}` evaluates its {fault.name} operand also where it is not selected: "
         "an infinite derivative there times the adjoint zero is NaN",

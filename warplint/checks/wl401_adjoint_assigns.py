@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from warplint.static.kernels.summary import Fault
 
 RULE = "WL401"
+KINDS = (FaultKind.ADJOINT_ASSIGNS, FaultKind.ADJOINT_MISSES)
 
 
 @check(RULE, order=6)
 def adjoint_assigns(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
     """Assignments to ``wp.adjoint`` of shared arguments, and arguments that are left out."""
-    kinds = (FaultKind.ADJOINT_ASSIGNS, FaultKind.ADJOINT_MISSES)
-    yield from fault_findings(graph, claims, RULE, kinds, _describe)
+    yield from fault_findings(graph, claims, RULE, KINDS, describe)
 
 
-def _describe(event: Event, fault: Fault) -> tuple[str, str, str]:
+def describe(event: Event, fault: Fault) -> tuple[str, str, str]:
     if fault.kind is FaultKind.ADJOINT_MISSES:
         return (
             f"this custom adjoint never accumulates into `wp.adjoint[{fault.name}]`, but `{event.label}` "

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from warplint.static.kernels.summary import Fault
 
 RULE = "WL402"
+KINDS = (FaultKind.ADJOINT_IGNORES,)
 
 
 @check(RULE, order=6)
 def adjoint_mismatch(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
     """What can be seen without numbers: a contribution that does not use the incoming adjoint."""
-    yield from fault_findings(graph, claims, RULE, (FaultKind.ADJOINT_IGNORES,), _describe)
+    yield from fault_findings(graph, claims, RULE, KINDS, describe)
 
 
-def _describe(event: Event, fault: Fault) -> tuple[str, str, str]:
+def describe(event: Event, fault: Fault) -> tuple[str, str, str]:
     return (
         f"the custom adjoint of `{fault.name}` adds a contribution that does not depend on the incoming "
         f"adjoint: what `{event.label}` does with the result is ignored",

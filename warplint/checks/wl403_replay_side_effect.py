@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from warplint.static.kernels.summary import Fault
 
 RULE = "WL403"
+KINDS = (FaultKind.CLAIMED,)
 
 
 @check(RULE, order=6)
 def replay_side_effect(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
     """Indices that come from an atomic counter and choose an element with a derivative."""
-    yield from fault_findings(graph, claims, RULE, (FaultKind.CLAIMED,), _describe)
+    yield from fault_findings(graph, claims, RULE, KINDS, describe)
 
 
-def _describe(event: Event, fault: Fault) -> tuple[str, str, str]:
+def describe(event: Event, fault: Fault) -> tuple[str, str, str]:
     return (
         f"`{event.label}` uses the value claimed from the counter `{fault.name}` as an index: its backward "
         "pass does not get the same value again",

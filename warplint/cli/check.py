@@ -87,17 +87,25 @@ def check(
     readable = [file for file in files if not file.problem]
     clock.lap("programs")
     static = stages.analyze(
-        readable, [choice.program for choice in choices], root=options.root, cache=cache, jobs=options.jobs
+        readable,
+        [choice.program for choice in choices],
+        root=options.root,
+        cache=cache,
+        jobs=options.jobs,
+        # What is shown by made-up arguments only is not asked for where the user names a program.
+        alone=options.probe != "none" and not options.entries,
     )
     cache.save()
     clock.lap("static")
     files = _concerned(files, choices, changes)
     readable = [file for file in files if not file.problem]
     findings: tuple[Finding, ...] = tuple(static.findings)
+    alone: tuple[Finding, ...] = tuple(static.alone)
     if options.buffer is not None or changes is not None:
         # What is read beside the files that were asked for is context.
         asked = {file.display for file in files}
         findings = tuple(finding for finding in findings if finding.location.file in asked)
+        alone = tuple(finding for finding in alone if finding.location.file in asked)
     results = [unreadable(file) for file in files if file.problem]
     rows: tuple[ProgramRow, ...] = ()
     warnings = list(found.warnings)
@@ -105,7 +113,7 @@ def check(
         results += [unverified(finding, rules, "probing-disabled") for finding in findings]
     else:
         chosen = [choice for choice in choices if wanted(choice.program)]
-        probed = _probe(options, chosen, findings, listen)
+        probed = _probe(options, chosen, findings, alone, listen)
         results += probed.results
         rows = tuple(probed.programs)
         warnings += probed.notes
@@ -145,6 +153,7 @@ def _probe(
     options: Options,
     choices: Sequence[Choice],
     findings: Sequence[Finding],
+    alone: Sequence[Finding],
     listen: Callable[[Any], None] | None,
 ) -> Any:
     """Run the programs, or this shard's part of them."""
@@ -157,9 +166,10 @@ def _probe(
         mine = {name for program in programs for name in program.closure}
         theirs = {name for c in choices if c.skipped == _ELSEWHERE for name in c.program.closure}
         findings = [f for f in findings if f.location.file in mine or f.location.file not in theirs]
+        alone = alone if options.shard.index == 1 else ()
     shown = progress(quiet=options.quiet, verbose=options.verbose)
     with nullcontext(listen) if listen else shown as report_progress:
-        return stages.probe(programs, findings, dict(options.settings), report_progress)
+        return stages.probe(programs, findings, dict(options.settings), report_progress, alone)
 
 
 def _without_known(

@@ -68,11 +68,19 @@ def changes_since(revision: str, root: Path) -> Changes:
         raise CallError(f"--changed-since: {error}") from None
 
 
-def analyze(files: Sequence[Any], programs: Sequence[Program], *, root: Path, cache: Cache, jobs: int) -> Any:
-    """The static pass over all files."""
+def analyze(
+    files: Sequence[Any],
+    programs: Sequence[Program],
+    *,
+    root: Path,
+    cache: Cache,
+    jobs: int,
+    alone: bool = False,
+) -> Any:
+    """The static pass over all files; with ``alone``, over kernels that no program loads as well."""
     from warplint.static import analyze
 
-    return analyze(files, programs, root=root, cache=cache, jobs=jobs)
+    return analyze(files, programs, root=root, cache=cache, jobs=jobs, alone=alone)
 
 
 def probe(
@@ -80,6 +88,7 @@ def probe(
     findings: Sequence[Finding],
     settings: dict[str, Any],
     progress: Callable[[Any], None],
+    alone: Sequence[Finding] = (),
 ) -> Any:
     """Run the programs and turn findings into verdicts."""
     from dataclasses import fields
@@ -93,7 +102,7 @@ def probe(
             raise CallError(f"configuration: probe.{name} is not supported by this version")
     if programs and settings.get("python"):
         _require_interpreter(programs[0], settings)
-    return probe(programs, findings, ProbeSettings(**settings), progress)
+    return probe(programs, findings, ProbeSettings(**settings), progress, alone)
 
 
 def _require_interpreter(program: Program, settings: dict[str, Any]) -> None:

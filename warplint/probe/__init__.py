@@ -64,12 +64,13 @@ def probe(
     findings: Sequence[Finding],
     settings: ProbeSettings,
     progress: Callable[[ProgressEvent], None] = lambda event: None,
+    alone: Sequence[Finding] = (),
 ) -> ProbeReport:
-    """Run ``programs`` and decide ``findings``.
+    """Run ``programs`` and decide ``findings``; ``alone`` are only said where they are proved.
 
     Never raises for what a program does: a program that cannot be run is a row with its
     reason, and the findings only it could decide come back unverified.
     """
     from warplint.probe.plan import run_all
 
-    return run_all(programs, findings, settings, progress)
+    return run_all(programs, findings, settings, progress, alone)

@@ -26,6 +26,8 @@ class Facts:
     attributions: list[dict[str, Any]] = field(default_factory=list)
     launch_tests: list[dict[str, Any]] = field(default_factory=list)
     """Kernels whose launches were tested by themselves."""
+    function_tests: list[dict[str, Any]] = field(default_factory=list)
+    """Functions whose custom adjoints were compared with their derivatives."""
     uncovered: list[str] = field(default_factory=list)
     step: dict[str, Any] | None = None
     """What the optimizer's first step did to the objective, where gradients are right."""
@@ -76,6 +78,8 @@ class Facts:
             self.attributions.append(message)
         elif kind == "launch-tests":
             self.launch_tests = message["kernels"]
+        elif kind == "function-tests":
+            self.function_tests = message["functions"]
         elif kind == "internal-error":
             self.internal_error = str(message.get("reason"))
         elif kind == "finished":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warplint.combine import combine
 from warplint.model import Finding, Program, ProgramStatus, Result, Verdict
-from warplint.probe import ProbeReport, ProbeSettings, ProgressEvent, sandbox
+from warplint.probe import ProbeReport, ProbeSettings, ProgressEvent, sandbox, synthesised
 from warplint.probe import evidence as evidence_scripts
 from warplint.probe.cache import VerdictCache, key_of
 from warplint.probe.facts import Facts, Paths
@@ -25,8 +25,12 @@ def run_all(
     findings: Sequence[Finding],
     settings: ProbeSettings,
     progress: Callable[[ProgressEvent], None],
+    alone: Sequence[Finding] = (),
 ) -> ProbeReport:
-    """Probes every program and merges their verdicts: the heaviest one wins for a finding."""
+    """Probes every program and merges their verdicts: the heaviest one wins for a finding.
+
+    ``alone`` are findings about kernels that no program reaches, silent unless they are proved.
+    """
     deadline = time.monotonic() + settings.budget
     ordered = sorted(programs, key=lambda p: (p.file, p.arguments))
     done = 0
@@ -52,10 +56,14 @@ def run_all(
             judged = list(pool.map(probe_one, ordered))
     else:
         judged = [probe_one(program) for program in ordered]
+    entries = {p.file for p in programs}
+    unreached = [f for f in _undecided_by_all(findings, judged) if f.location.file not in entries]
+    made_up = synthesised.decide(unreached, alone, settings, deadline, progress)
     for name in _met_nowhere(judged):
         notes[f"--set {name}: no program that was run loads such a module"] = None
     # Sorted: programs that run at the same time end in any order.
-    return ProbeReport(_merge(findings, judged), tuple(j.row for j in judged), tuple(sorted(notes)))
+    results = _merge(findings, judged, made_up)
+    return ProbeReport(results, tuple(j.row for j in judged), tuple(sorted(notes)))
 
 
 def _met_nowhere(judged: Sequence[Judged]) -> list[str]:
@@ -126,11 +134,26 @@ def _with_scripts(
     )
 
 
-def _merge(findings: Sequence[Finding], judged: Sequence[Judged]) -> tuple[Result, ...]:
-    decided = {id(finding) for one in judged for finding, _ in one.by_finding}
-    results = [_undecided(finding) for finding in findings if id(finding) not in decided]
+def _undecided_by_all(findings: Sequence[Finding], judged: Sequence[Judged]) -> list[Finding]:
+    """The findings that no program has come to."""
+    met = {
+        id(finding)
+        for one in judged
+        for finding, result in one.by_finding
+        if not (result.reason or "").startswith("not-reached")
+    }
+    return [finding for finding in findings if id(finding) not in met]
+
+
+def _merge(
+    findings: Sequence[Finding], judged: Sequence[Judged], made_up: Sequence[tuple[Finding, Result]]
+) -> tuple[Result, ...]:
+    results = [result for _, result in made_up]
+    settled = {id(finding) for finding, _ in made_up}
+    decided = settled | {id(finding) for one in judged for finding, _ in one.by_finding}
+    results += [_undecided(finding) for finding in findings if id(finding) not in decided]
     for one in judged:
-        results += [result for _, result in one.by_finding]
+        results += [result for finding, result in one.by_finding if id(finding) not in settled]
         results += one.results
     return combine(results)
 

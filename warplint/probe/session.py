@@ -32,10 +32,15 @@ def run_program(
     settings: ProbeSettings,
     seconds: float,
     progress: Callable[[ProgressEvent], None],
+    *,
+    library: Mapping[str, Any] | None = None,
 ) -> tuple[Facts, Paths, Outcome]:
-    """Runs ``program`` once through the probe; the facts say what became of it."""
-    entry = _absolute(program.file, settings.root)
-    directory = _absolute(program.working_directory, settings.root)
+    """Runs ``program`` once through the probe; the facts say what became of it.
+
+    A ``library`` is not run but imported, and the kernels that it names are tried by themselves.
+    """
+    entry = absolute(program.file, settings.root)
+    directory = absolute(program.working_directory, settings.root)
     project = project_root(entry, settings.root)
     paths = Paths(project, settings.root)
     facts = Facts()
@@ -58,6 +63,8 @@ def run_program(
             "seconds": seconds,
             "requests": [request(finding, paths) for finding in findings if finding.request],
         }
+        if library is not None:
+            spec["library"] = dict(library)
         order = scratch.directory / "probe.json"
         order.write_text(json.dumps(spec), encoding="utf-8")
         outcome = run(
@@ -125,6 +132,6 @@ def request(finding: Finding, paths: Paths) -> Mapping[str, Any]:
     }
 
 
-def _absolute(display: str, root: Path) -> Path:
+def absolute(display: str, root: Path) -> Path:
     path = Path(display)
     return path if path.is_absolute() else (root / path).resolve()

@@ -54,6 +54,7 @@ DEFAULT_EXCLUDES = (
 """Directory names that are never entered (unless they are named on the command line)."""
 
 _MANUAL_ADJOINT = re.compile(rb"adjoint\s*=\s*True")
+_KERNELS = re.compile(rb"@\s*[\w.]*\b(?:kernel|func_grad)\b")
 
 
 class SourceError(Exception):
@@ -104,6 +105,11 @@ class SourceFile:
     def screened(self) -> bool:
         """Whether the byte screen lets the file through."""
         return screen(self.data)
+
+    @cached_property
+    def has_kernels(self) -> bool:
+        """Whether the file seems to define kernels or custom adjoints; decided on bytes, too."""
+        return b"warp" in self.data and _KERNELS.search(self.data) is not None
 
     @cached_property
     def problem(self) -> str | None:

@@ -14,7 +14,7 @@ from warplint.source.discovery import SourceError, SourceFile, display_path
 from warplint.source.imports import ImportResolver
 from warplint.source.prepare import remember
 
-__all__ = ["find_programs", "program_for_entry", "reaches_tape"]
+__all__ = ["find_programs", "is_test", "program_for_entry", "reaches_tape"]
 
 _ACTIVE_NAMES = frozenset({"Tape", "launch", "launch_tiled"})
 _DIRECT = (b"__main__", b"Tape", b"launch")
@@ -58,7 +58,7 @@ def _find(files: Sequence[SourceFile], resolver: ImportResolver) -> tuple[Progra
             words.add(stem.encode(errors="replace"))
     any_word = re.compile(b"|".join(re.escape(word) for word in sorted(words)))
     for file in files:
-        if _is_test(file.path) or file.path.name == "__init__.py":
+        if is_test(file.path) or file.path.name == "__init__.py":
             continue
         if any_word.search(file.data) and _is_program(file, resolver):
             programs.append(_program(file, (), file.path.parent, resolver.closure(file), resolver.root))
@@ -105,7 +105,7 @@ def _program(
     )
 
 
-def _is_test(path: Path) -> bool:
+def is_test(path: Path) -> bool:
     name = path.name
     return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
 

@@ -22,6 +22,8 @@ class StaticResult:
     """What the static pass found."""
 
     findings: tuple[Finding, ...] = ()
+    alone: tuple[Finding, ...] = ()
+    """About kernels that nothing records: only said where made-up arguments prove them."""
     skipped: tuple[str, ...] = ()
     """Calls that could not be followed, for ``--verbose``."""
     internal_errors: tuple[str, ...] = ()
@@ -35,13 +37,16 @@ def analyze(
     root: Path | str,
     cache: Cache | None = None,
     jobs: int = 1,
+    alone: bool = False,
 ) -> StaticResult:
     """Run every check on every tape scope that is reached from ``programs`` and ``files``.
 
+    With ``alone``, kernels in files that no program loads are looked at by themselves, too.
     Neither ``cache`` nor ``jobs`` changes the result.
     """
-    if not any(f.screened for f in files) and not any(p.reaches_tape for p in programs):
+    relevant = any(f.screened or (alone and f.has_kernels) for f in files)
+    if not relevant and not any(p.reaches_tape for p in programs):
         return StaticResult()
     from warplint.static.outcomes import analyze_files
 
-    return analyze_files(files, programs, Path(root).absolute(), cache or Cache(), jobs)
+    return analyze_files(files, programs, Path(root).absolute(), cache or Cache(), jobs, alone)

@@ -16,6 +16,7 @@ from warplint.source.cache import Cache, digest
 from warplint.source.discovery import SourceFile
 from warplint.source.imports import ImportResolver
 from warplint.source.prepare import remember
+from warplint.source.programs import is_test
 from warplint.source.workers import run_all
 from warplint.static import StaticResult
 
@@ -29,6 +30,8 @@ class Entry:
     file: SourceFile
     covered: frozenset[str] = frozenset()
     """Functions of the file that a program has already shown in their real context."""
+    alone: bool = False
+    """Whether its kernels are looked at by themselves: no program loads the file."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Outcome:
     """What one entry came to."""
 
     findings: tuple[Finding, ...] = ()
+    alone: tuple[Finding, ...] = ()
+    """About kernels that no launch records."""
     skipped: tuple[str, ...] = ()
     error: str = ""
     called: tuple[str, ...] = ()
@@ -45,13 +50,25 @@ class Outcome:
 
 
 def analyze_files(
-    files: Sequence[SourceFile], programs: Sequence[Program], root: Path, cache: Cache, jobs: int
+    files: Sequence[SourceFile],
+    programs: Sequence[Program],
+    root: Path,
+    cache: Cache,
+    jobs: int,
+    alone: bool = False,
 ) -> StaticResult:
     """The findings of all entries, sorted, each once."""
     resolver = ImportResolver(files, root, cache)
     if cache.file is None:
-        return _analyze(files, programs, resolver, cache, jobs)
-    key = digest(["result", *(p.file for p in programs), *(x for f in files for x in (f.display, f.digest))])
+        return _analyze(files, programs, resolver, cache, jobs, alone)
+    key = digest(
+        [
+            "result",
+            "alone" if alone else "",
+            *(p.file for p in programs),
+            *(x for f in files for x in (f.display, f.digest)),
+        ]
+    )
     stored = cache.get("outcomes", key)
     try:
         if stored is not None and resolver.still_holds(stored):
@@ -59,7 +76,7 @@ def analyze_files(
             return result
     except (TypeError, ValueError, KeyError, AttributeError):
         pass  # damaged: as good as none
-    result = _analyze(files, programs, resolver, cache, jobs)
+    result = _analyze(files, programs, resolver, cache, jobs, alone)
     remember(resolver.known, cache)
     if not result.internal_errors:
         cache.put("outcomes", key, {"result": to_plain(result), **resolver.seen()})
@@ -72,6 +89,7 @@ def _analyze(
     resolver: ImportResolver,
     cache: Cache,
     jobs: int,
+    alone: bool,
 ) -> StaticResult:
     work = _Work(resolver, cache, jobs)
     chosen = _programs(files, programs, resolver)
@@ -81,19 +99,29 @@ def _analyze(
     seen = {file.path for file in chosen}
     rest = []
     for file in files:
-        if not file.screened or file.path in seen:
+        if not (file.screened or (alone and file.has_kernels)) or file.path in seen:
             continue
         covered = frozenset(n for n in file.facts.taped if f"{file.display} {n}" in called)
-        if covered.issuperset(file.facts.taped) and (file.display in imported or not file.facts.tape):
+        loaded = file.display in imported
+        by_itself = alone and file.has_kernels and not loaded and not is_test(file.path)
+        shown = covered.issuperset(file.facts.taped) and (loaded or not file.facts.tape)
+        if shown and not by_itself:
             continue  # a library that a program has already shown in its real context
-        rest.append(Entry(file, covered))
+        rest.append(Entry(file, covered, by_itself))
     outcomes += work.run(rest)
     found = [finding for outcome in outcomes for finding in outcome.findings]
-    unique = {(f.rule, f.location.file, f.location.line): f for f in reversed(found)}
+    unique = {_place(f): f for f in reversed(found)}
     ordered = sorted(unique.values(), key=lambda f: f.sort_key)
     skipped = {item for outcome in outcomes for item in outcome.skipped}
     errors = {outcome.error for outcome in outcomes if outcome.error}
-    return StaticResult(tuple(ordered), tuple(sorted(skipped)), tuple(sorted(errors)))
+    said = set(unique)
+    quiet = {f for outcome in outcomes for f in outcome.alone}
+    unsaid = sorted((f for f in quiet if _place(f) not in said), key=lambda f: f.sort_key)
+    return StaticResult(tuple(ordered), tuple(unsaid), tuple(sorted(skipped)), tuple(sorted(errors)))
+
+
+def _place(finding: Finding) -> tuple[str, str, int]:
+    return finding.rule, finding.location.file, finding.location.line
 
 
 def _programs(
@@ -148,6 +176,7 @@ class _Work:
             [
                 entry.file.display,
                 *sorted(entry.covered),
+                "alone" if entry.alone else "",
                 "files",
                 *(part for file in closure for part in (file.display, file.digest)),
             ]

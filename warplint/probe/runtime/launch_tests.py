@@ -110,22 +110,49 @@ def test_launch(stream: Stream, event: Event, kernel: Any = None) -> float | Non
 
     ``kernel`` lends its adjoint, to see whether a changed kernel passes the test.
     """
-    call = event.details["call"]
+    return test_call(stream, event.details["call"], launch_roots(event), kernel)
+
+
+def test_call(stream: Stream, call: dict[str, Any], roots: list[Any], kernel: Any = None) -> float | None:
+    """The same for a launch that is not part of a program."""
+    found = trial_errors(stream, call, roots, kernel)
+    trusted = [f for f in found if f is not None]
+    return min(trusted) if len(trusted) == TRIALS else None
+
+
+def trial_errors(
+    stream: Stream, call: dict[str, Any], roots: list[Any], kernel: Any = None, trials: int = TRIALS
+) -> list[float | None]:
+    """The mismatch along each of some random directions; None for one that tells nothing."""
     backward = call if kernel is None else {**call, "kernel": kernel}
-    roots = launch_roots(event)
     graded = [r for r in roots if has_gradient(r) and arrays.is_float(r) and r.is_contiguous and r.size]
     if not graded or sum(arrays.memory(r).nbytes for r in roots) > LARGEST:
-        return None
+        return []
     rng = np.random.Generator(np.random.PCG64(7))
     saved = [(arrays.memory(r), arrays.memory(r).copy()) for r in roots]
     adjoints = [(arrays.memory(r.grad), arrays.memory(r.grad).copy()) for r in graded]
     try:
-        found = [_trial(stream, call, backward, roots, graded, saved, rng) for _ in range(TRIALS)]
+        return [_trial(stream, call, backward, roots, graded, saved, rng) for _ in range(trials)]
     finally:
         for memory, values in (*saved, *adjoints):
             memory[...] = values
-    trusted = [f for f in found if f is not None]
-    return min(trusted) if len(trusted) == TRIALS else None
+
+
+def overflows(stream: Stream, call: dict[str, Any], roots: list[Any]) -> bool:
+    """Whether a launch whose arguments and results are finite has an adjoint that is not."""
+    graded = [r for r in roots if has_gradient(r) and arrays.is_float(r) and r.is_contiguous and r.size]
+    saved = [(arrays.memory(r), arrays.memory(r).copy()) for r in roots]
+    floats = [k for k, (memory, _) in enumerate(saved) if memory.dtype.kind == "f"]
+    results = _results(stream, call, saved)
+    if not all(np.all(np.isfinite(results[k])) for k in floats):
+        return False
+    weights = [np.ones(arrays.memory(r).shape) for r in graded]
+    try:
+        left = _adjoint(stream, call, graded, saved, weights, "before")
+    finally:
+        for memory, values in saved:
+            memory[...] = values
+    return not all(np.all(np.isfinite(n)) for n in left)
 
 
 def _trial(
@@ -149,9 +176,10 @@ def _trial(
     places = [next(k for k, r in enumerate(roots) if r is g) for g in graded]
     weights = []
     for k in places:
-        # What the launch leaves alone would only hide the rest.
-        left_alone = fine[k] is not None and np.allclose(fine[k], moved[k], rtol=1e-2, atol=0.0)
-        weights.append(np.zeros(moved[k].shape) if left_alone else rng.standard_normal(moved[k].shape))
+        weight = rng.standard_normal(moved[k].shape)
+        if fine[k] is not None:  # what the launch leaves alone would only hide the rest
+            weight[np.isclose(fine[k], moved[k], rtol=1e-2, atol=0.0)] = 0.0
+        weights.append(weight)
     results = _results(stream, call, saved)
     noise = [w * _spacing(results[k]) / (0.25 * STEP) for w, k in zip(weights, places)]
     best: float | None = None

@@ -108,7 +108,7 @@ class Repairs:
         return True
 
 
-def _tree(function: Any) -> Any:
+def source_tree(function: Any) -> Any:
     try:
         return ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
@@ -118,7 +118,7 @@ def _tree(function: Any) -> Any:
 def _functions(function: Any, seen: set[int] | None = None) -> Iterator[Any]:
     """The ``@wp.func`` functions a body calls, directly or not."""
     seen = set() if seen is None else seen
-    tree = _tree(function)
+    tree = source_tree(function)
     if tree is None:
         return
     closure = inspect.getclosurevars(function)
@@ -144,7 +144,7 @@ def _resolve(node: ast.expr, names: dict[str, Any]) -> Any:
 
 
 def _assigns_parts(function: Any) -> bool:
-    tree = _tree(function)
+    tree = source_tree(function)
     if tree is None:
         return False
     for node in ast.walk(tree):
@@ -160,7 +160,7 @@ def _assigns_parts(function: Any) -> bool:
 
 def _unrolled(kernel: Any, call: dict[str, Any]) -> str | None:
     """The kernel's source with the bounds of its loops written as the numbers of this launch."""
-    tree = _tree(kernel.func)
+    tree = source_tree(kernel.func)
     if tree is None:
         return None
     labels = [a.label for a in kernel.adj.args]

@@ -23,7 +23,7 @@ ENTROPY = pinning.pin_entropy()
 
 import warp  # noqa: E402  (after the entropy source is pinned)
 
-from . import devices, hooks, horizon, judge, messages, program, steps, tracker  # noqa: E402
+from . import devices, hooks, horizon, judge, messages, program, steps, synthesised, tracker  # noqa: E402
 from .attribute import Attribution, Attributor  # noqa: E402
 from .causes import adjoints  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
@@ -168,6 +168,9 @@ class Session:
     def run(self) -> None:
         self.prepare()
         self.send({"type": "started", "warp": warp.config.version, "numpy": np.__version__, "device": "cpu"})
+        if "library" in self.spec:
+            self.try_library(**self.spec["library"])
+            return
         found = self.attempt()
         if isinstance(found, Found) and found.too_long and self.shorten(found):
             shorter = self.attempt()
@@ -421,6 +424,16 @@ class Session:
             return
         if isinstance(rows, list):
             self.send({"type": "launch-tests", "kernels": [messages.cause(row) for row in rows]})
+
+    def try_library(self, kernels: list[str], functions: bool) -> None:
+        """No program: kernels of this file and its custom adjoints, on made-up arguments."""
+        library = synthesised.Synthesised(
+            self.stream, self.send, self.deadline - 1.0, os.path.realpath(self.spec["program"])
+        )
+        reason = library.run(kernels, functions=functions)
+        if reason is not None:
+            self.send({"type": "blocked", "reason": reason})
+        self.send({"type": "finished", "forward_passes": 0, "substitutions": []})
 
     def follow(self, measured: list[Measured]) -> dict[str, Any] | None:
         """Where all gradients are right: what the optimizer's first step does to the objective."""
