@@ -90,7 +90,7 @@ def shards(project, stages, warplint, monkeypatch):
     said: dict[str, list[Result]] = {"train.py": [], "other.py": []}
     status = {"train.py": ProgramStatus.VERIFIED, "other.py": ProgramStatus.VERIFIED}
 
-    def probe(programs, findings, settings, progress):
+    def probe(programs, findings, settings, progress, *more):
         stages.rows = tuple(ProgramRow(p.file, (), "py", "1.19.0", "cpu", status[p.file]) for p in programs)
         stages.results = tuple(r for p in programs for r in said[p.file])
         return stages.probe(programs, findings, settings, progress)
