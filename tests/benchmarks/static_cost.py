@@ -1,8 +1,8 @@
-"""What the static pass costs beside ``ruff check``: ``python tests/benchmarks/static_cost.py TREE``.
+"""What the static pass costs beside ``ruff check`` and beside nothing but parsing with libcst.
 
-TREE is a folder of Python files (an installed newton, say). Prints wall times from shell to exit:
-ruff, then warplint with nothing known of earlier runs and with everything known, then one small
-file with and without a tape; the best of ``--rounds`` each, in turn, because machines are noisy.
+``python tests/benchmarks/static_cost.py TREE...`` prints wall times from shell to exit: ruff,
+libcst, warplint with nothing known of earlier runs and with everything known; the best of
+``--rounds`` each, in turn, because machines are noisy.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
+
+from measuring import Row, script, spent
 
 TAPED = """\
 import warp as wp
@@ -33,58 +33,86 @@ with wp.Tape() as tape:
     wp.launch(square, 3, [x], [y])
 tape.backward(grads={y: wp.ones_like(y)})
 """
-GOALS = {
-    "cold / ruff": 15.0,
-    "warm / ruff": 1.5,
-    "small file with a tape, s": 1.0,
-    "small file without, s": 0.25,
-}
+PLAIN = "import warp as wp\n\nprint(wp.sin(1.0))\n"
+PARSE = """\
+import sys, pathlib, libcst
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.py")):
+    try:
+        libcst.parse_module(path.read_bytes())
+    except libcst.ParserSyntaxError:
+        pass
+"""
+COLD, WARM = 10.0, 1.2
+"""Goals: how many times as long as ruff."""
+
+
+def tree_rows(tree: Path, rounds: int, *, goals: bool = True, name: str = "") -> Iterator[Row]:
+    """Rows for one tree of Python files."""
+    files = sum(1 for _ in tree.rglob("*.py"))
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Path(folder) / "cache"
+        environment = {**os.environ, "WARPLINT_CACHE_DIR": str(cache)}
+        check = [script("warplint"), "check", "--no-probe", "."]
+        commands = {
+            "ruff": [script("ruff"), "check", "--isolated", "--no-cache", "--quiet", "."],
+            "libcst": [sys.executable, "-c", PARSE, str(tree)],
+            "cold": check,
+            "warm": check,
+        }
+        best: dict[str, float] = {}
+        memory = 0.0
+        for turn in range(rounds):
+            for kind, words in commands.items():
+                if kind == "libcst" and turn > 0:
+                    continue
+                if kind == "cold":
+                    shutil.rmtree(cache, ignore_errors=True)
+                found = spent(words, Path(folder) if kind == "libcst" else tree, environment)
+                best[kind] = min(found.seconds, best.get(kind, found.seconds))
+                if kind == "cold":
+                    memory = max(memory, found.mebibytes)
+    times = ", ".join(f"{kind} {seconds:.2f} s" for kind, seconds in best.items())
+    name = name or tree.name
+    yield Row(
+        f"{name} ({files} files): cold / ruff",
+        best["cold"] / best["ruff"],
+        "x",
+        COLD if goals else None,
+        times,
+    )
+    yield Row(f"{name}: warm / ruff", best["warm"] / best["ruff"], "x", WARM if goals else None)
+    yield Row(f"{name}: cold / libcst alone", best["cold"] / best["libcst"], "x")
+    yield Row(f"{name}: memory of the largest process", memory, "MiB", 2048)
+
+
+def start_rows(rounds: int) -> Iterator[Row]:
+    """Rows for what is felt in an editor or a hook: the version, one file."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "taped.py").write_text(TAPED)
+        (place / "plain.py").write_text(PLAIN)
+        environment = {**os.environ, "WARPLINT_CACHE_DIR": str(place / "cache")}
+        for name, words, goal in (
+            ("warplint --version", ["--version"], 0.15),
+            ("one file with a tape, nothing cached", ["check", "--no-probe", "--no-cache", "taped.py"], 1.0),
+            ("one file without, nothing cached", ["check", "--no-probe", "--no-cache", "plain.py"], 0.25),
+        ):
+            times = [
+                spent([script("warplint"), *words], place, environment).seconds for _ in range(rounds + 2)
+            ]
+            yield Row(name, min(times), "s", goal)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tree", type=Path)
+    parser.add_argument("trees", type=Path, nargs="+")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    tree = options.tree.resolve()
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        (place / "taped.py").write_text(TAPED)
-        (place / "plain.py").write_text("import warp as wp\n\nprint(wp.sin(1.0))\n")
-        environment = {**os.environ, "WARPLINT_CACHE_DIR": str(place / "cache")}
-
-        def timed(words: list[str], directory: Path, before: Callable[[], None] = lambda: None) -> float:
-            before()
-            start = time.perf_counter()
-            done = subprocess.run(words, cwd=directory, env=environment, stdout=subprocess.DEVNULL)
-            if done.returncode not in (0, 1):
-                raise SystemExit(f"{words[0]} failed with {done.returncode}")
-            return time.perf_counter() - start
-
-        def forget() -> None:
-            shutil.rmtree(place / "cache", ignore_errors=True)
-
-        scripts = Path(sys.executable).parent
-        warplint = [str(scripts / "warplint"), "check", "--no-probe"]
-        ruff = [str(scripts / "ruff"), "check", "--isolated", "--no-cache", "--quiet", "."]
-        rows: dict[str, list[float]] = {}
-        for _ in range(options.rounds):
-            rows.setdefault("ruff", []).append(timed(ruff, tree))
-            rows.setdefault("cold", []).append(timed([*warplint, "."], tree, forget))
-            rows.setdefault("warm", []).append(timed([*warplint, "."], tree))
-            for name in ("taped", "plain"):
-                rows.setdefault(name, []).append(timed([*warplint, f"{name}.py"], place, forget))
-    best = {name: min(times) for name, times in rows.items()}
-    measured = {
-        "cold / ruff": best["cold"] / best["ruff"],
-        "warm / ruff": best["warm"] / best["ruff"],
-        "small file with a tape, s": best["taped"],
-        "small file without, s": best["plain"],
-    }
-    print(f"{sum(1 for _ in tree.rglob('*.py'))} files; seconds:", end=" ")
-    print(", ".join(f"{name} {seconds:.2f}" for name, seconds in best.items()))
-    for name, value in measured.items():
-        print(f"{name:28} {value:6.2f}   goal {GOALS[name]:g}")
+    for row in start_rows(options.rounds):
+        print(row, flush=True)
+    for tree in options.trees:
+        for row in tree_rows(tree.resolve(), options.rounds):
+            print(row, flush=True)
     return 0
 
 

@@ -191,23 +191,27 @@ class Scout(Observer):
             return None
         return hash(arrays.content(base))
 
+    def note_digests(self, event: Event) -> dict[int, int | None]:
+        """The content of the operation's arrays as it begins."""
+        found = {id(base): self.digest(base) for base, _ in self.operands(event)}
+        event.details["digests"] = found
+        return found
+
     def use(self, base: Any, event: Event) -> None:
         """``event`` reads ``base``."""
-        self.begin_if_new(base, event)
+        known = event.details.get("digests", {})
+        self.begin_if_new(base, event, known[id(base)] if id(base) in known else self.digest(base))
         episode = self.tracked(base).episode
         if episode is not None and len(episode.uses) < MAX_USES:
             episode.uses.append((event.name, self.stream.total))
 
-    def begin_if_new(self, base: Any, event: Event) -> None:
+    def begin_if_new(self, base: Any, event: Event, digest: int | None) -> None:
         """Starts an episode if ``base`` was changed off the tape since it was last read."""
         state = self.tracked(base)
         if not state.touched:
-            digest = self.digest(base)
             if digest == state.digest:
                 return
             state.leaf = True  # written where no hook sees (a numpy or torch view)
-        else:
-            digest = self.digest(base)
         state.touched = False
         state.digest = digest
         birth = arrays.birth(base)
@@ -344,13 +348,14 @@ class Scout(Observer):
         """Whether a backward call came after an event."""
         return any(b.total >= total for b in self.backwards)
 
-    def float_roots(self, event: Event) -> list[Any]:
-        found = {}
-        for _, array in event.arrays:
-            if arrays.is_float(array):
-                base = arrays.root(array)
-                found[id(base)] = base
-        return list(found.values())
+    def operands(self, event: Event) -> list[tuple[Any, Any]]:
+        """The operation's arrays of numbers, each with the array that it is the gradient of."""
+        found = event.details.get("operands")
+        if found is None:
+            roots = {id(base): base for base in (arrays.root(a) for _, a in event.arrays if arrays.is_float(a))}
+            found = [(base, arrays.gradient_owner(base)) for base in roots.values()]
+            event.details["operands"] = found
+        return found
 
     # -- events --------------------------------------------------------------------------
 
@@ -389,18 +394,18 @@ class Scout(Observer):
 
     def before_launch(self, event: Event) -> None:
         self.chain_inputs.clear()
-        gradients = [a for _, a in event.arrays if arrays.gradient_owner(a) is not None]
-        owned = {id(arrays.gradient_owner(g)) for g in gradients}
-        for base in self.float_roots(event):
-            if arrays.gradient_owner(base) is not None:
+        owned = {id(owner) for _, owner in self.operands(event) if owner is not None}
+        self.note_digests(event)
+        for base, owner in self.operands(event):
+            if owner is not None:
                 continue
             if id(base) in owned and not event.recorded:
                 continue  # parameter and gradient together, off the tape: the update itself
             if self.may_read(base, event):
                 self.use(base, event)
-        for gradient in gradients:
-            self.note_read(gradient, event, "launch")
-        event.details["digests"] = {id(b): self.digest(b) for b in self.float_roots(event)}
+        for base, owner in self.operands(event) if owned else ():
+            if owner is not None:
+                self.note_read(base, event, "launch")
 
     def may_read(self, base: Any, event: Event) -> bool:
         """Whether the launch may use what ``base`` held: an array it only fills begins with it."""
@@ -409,16 +414,12 @@ class Scout(Observer):
 
     def after_launch(self, event: Event) -> None:
         before = event.details.pop("digests", {})
-        updated = {
-            id(owner)
-            for _, a in event.arrays
-            for owner in [arrays.gradient_owner(a)]
-            if owner is not None and not event.recorded
-        }
-        for base in self.float_roots(event):
+        operands = self.operands(event)
+        updated = {id(owner) for _, owner in operands if owner is not None and not event.recorded}
+        for base, owner in operands:
             digest = self.digest(base)
             changed = digest is None or digest != before.get(id(base))
-            if arrays.gradient_owner(base) is not None:
+            if owner is not None:
                 if changed and not event.recorded:
                     self.note_rewrite(base)
                 continue
@@ -450,12 +451,12 @@ class Scout(Observer):
             episode.rewritten = True
 
     def before_reduce(self, event: Event) -> None:
-        for base in self.float_roots(event):
-            if arrays.gradient_owner(base) is None:
+        self.note_digests(event)
+        for base, owner in self.operands(event):
+            if owner is None:
                 self.use(base, event)
             else:
                 self.note_read(base, event, "launch")
-        event.details["digests"] = {id(b): self.digest(b) for b in self.float_roots(event)}
 
     after_reduce = after_launch
 
