@@ -58,7 +58,8 @@ def make(n):
     rng = np.random.default_rng(1)
     x = wp.array(rng.normal(size=n), dtype=float, requires_grad=True)
     wanted = wp.array(rng.normal(size=n), dtype=float)
-    return x, wanted, wp.zeros(n, dtype=float, requires_grad=True), wp.zeros(1, dtype=float, requires_grad=True)
+    y = wp.zeros(n, dtype=float, requires_grad=True)
+    return x, wanted, y, wp.zeros(1, dtype=float, requires_grad=True)
 
 
 def train(n):

@@ -62,8 +62,8 @@ def main() -> int:
     parser.add_argument("--only", choices=("static", "probe"))
     options = parser.parse_args()
 
-    print(f"{datetime.date.today()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python "
-          f"{platform.python_version()}")  # fmt: skip
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    print(f"{datetime.date.today()}, {os.cpu_count()} cores, {system}")
     print(versions())
     print(f"load before: {os.getloadavg()[0]:.1f}", flush=True)
     missed = 0

@@ -352,7 +352,9 @@ class Scout(Observer):
         """The operation's arrays of numbers, each with the array that it is the gradient of."""
         found = event.details.get("operands")
         if found is None:
-            roots = {id(base): base for base in (arrays.root(a) for _, a in event.arrays if arrays.is_float(a))}
+            roots = {
+                id(base): base for base in (arrays.root(a) for _, a in event.arrays if arrays.is_float(a))
+            }
             found = [(base, arrays.gradient_owner(base)) for base in roots.values()]
             event.details["operands"] = found
         return found
