@@ -69,7 +69,8 @@ def test_good_is_silent(rule, tmp_path, check):
 def test_fixture_is_found(fixture, tmp_path, check):
     shutil.copytree(FIXTURES / fixture["directory"], tmp_path, dirs_exist_ok=True)
     _, results = check()
-    if RULES[fixture["rule"]].extra.get("found") == "run":
+    rule = RULES[fixture["rule"]]
+    if rule.extra.get("found") == "run" or rule.versions.startswith("<"):
         assert results == []
         return
     (found,) = results

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -17,6 +18,11 @@ import pytest
 
 from warplint.rulebook import load_rules
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 PYTHONS = [p for p in os.environ.get("WARPLINT_TEST_PYTHONS", "").split(os.pathsep) if p]
 pytestmark = [
     pytest.mark.probe,
@@ -24,6 +30,9 @@ pytestmark = [
 ]
 
 RULES = load_rules()
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+EXPECTED = tomllib.loads((FIXTURES / "expected.toml").read_text(encoding="utf-8"))["fixture"]
+BOUND_FIXTURES = [f for f in EXPECTED if RULES[f["rule"]].versions.startswith("<")]
 SUITE = (
     "WL101",
     "WL102",
@@ -94,8 +103,9 @@ def warp_version(python: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.strip().split(".")[:2])
 
 
-def check(directory: Path, python: str, program: str) -> dict:
-    (directory / "program.py").write_text(program, encoding="utf-8")
+def check(directory: Path, python: str, program: str | None = None) -> dict:
+    if program is not None:
+        (directory / "program.py").write_text(program, encoding="utf-8")
     done = subprocess.run(
         [
             sys.executable,
@@ -151,3 +161,10 @@ def test_what_a_version_of_warp_mended(what: str, python: str, tmp_path: Path) -
     wrong = warp_version(python) < since
     assert [row["status"] for row in report["programs"]] == ["wrong" if wrong else "verified"]
     assert len(confirmed(report)) == int(wrong)
+
+
+@pytest.mark.parametrize("fixture", BOUND_FIXTURES, ids=lambda fixture: fixture["directory"])
+def test_a_fixture_of_older_versions(fixture: dict, python: str, tmp_path: Path) -> None:
+    bug, twin = (shutil.copytree(FIXTURES / fixture[k], tmp_path / k) for k in ("directory", "twin"))
+    assert confirmed(check(bug, python)) == [fixture["rule"]] * applies(fixture["rule"], python)
+    assert confirmed(check(twin, python)) == []

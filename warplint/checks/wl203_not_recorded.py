@@ -76,9 +76,9 @@ def _before(graph: ScopeGraph) -> Iterator[_Cut]:
         buffer = graph.buffers.get(number)
         if buffer is None or buffer.consumed or not graph.starts_useful(buffer):
             continue
+        if any(_again_on_the_tape(graph, event, written) for event, written in chain):
+            continue
         for event, written in chain:
-            if _again_on_the_tape(graph, event, written):
-                continue
             yield (
                 event,
                 written,
@@ -88,11 +88,15 @@ def _before(graph: ScopeGraph) -> Iterator[_Cut]:
 
 
 def _again_on_the_tape(graph: ScopeGraph, event: Event, written: Binding) -> bool:
-    """Whether the tape sees the same operation once more: this was an earlier evaluation."""
+    """Whether the tape sees the same operation once more: this was an earlier evaluation.
+
+    The same array is written again, or the very same call is (checkpointing by hand records again
+    what ran before to find where the segments start).
+    """
     return any(
         e.recorded
         and e.effect is event.effect
-        and any(b.buffer is written.buffer for b in e.bindings.values())
+        and (e.site == event.site or any(b.buffer is written.buffer for b in e.bindings.values()))
         for e in graph.events
     )
 

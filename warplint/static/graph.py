@@ -16,7 +16,7 @@ from typing import Any
 
 import networkx as nx
 
-from warplint.static.host.events import ONE_THREAD, Binding, Event, Mutation, Recording, may_touch
+from warplint.static.host.events import ALL_FIELDS, ONE_THREAD, Binding, Event, Mutation, Recording, may_touch
 from warplint.static.host.values import Buffer
 from warplint.static.kernels.summary import (
     Access,
@@ -103,6 +103,7 @@ class ScopeGraph:
         """Versions of which a part is left in the next one."""
         for event in self.events:
             self._add(event)
+        self._preserving.update(second for _, _, second in self.repeated)
 
     # -- construction -------------------------------------------------------------------------
 
@@ -484,6 +485,27 @@ class ScopeGraph:
         return list(found.values())
 
     @cached_property
+    def repeated(self) -> list[tuple[Binding, Event, Event]]:
+        """Launches that are recorded again with nothing changed in between: output, first and second."""
+        written: dict[int, int] = {}
+        latest: dict[Any, tuple[int, Event]] = {}
+        found: list[tuple[Binding, Event, Event]] = []
+        for index, event in enumerate(self.events):
+            given = _repeatable(event)
+            if given is not None:
+                position, earlier = latest.get(given, (-1, event))
+                numbers = [b.buffer.number for b in event.bindings.values()]
+                untouched = all(written.get(n, -1) <= position for n in numbers)
+                if earlier is not event and untouched and event.compatible(earlier):
+                    outputs = sorted({a.path for a in event.effect.writes} & event.bindings.keys())
+                    found += [(event.bindings[outputs[0]], earlier, event)] if outputs else []
+                latest[given] = (index, event)
+            for access in event.effect.writes:
+                if access.path in event.bindings:
+                    written[event.bindings[access.path].buffer.number] = index
+        return found
+
+    @cached_property
     def cuts(self) -> list[Cut]:
         """Arrays born without gradient between a parameter and the objective."""
         if not self.objective_known:
@@ -609,3 +631,22 @@ def _regions_meet(one: Binding, two: Binding) -> bool:
     if one.region and two.region:
         return one.region[0] < two.region[1] and two.region[0] < one.region[1]
     return True
+
+
+def _repeatable(event: Event) -> Any:
+    """What a launch was given, if that is all known and it only stores, into other arrays than it reads."""
+    if event.kind != "launch" or not event.recorded:
+        return None
+    effect, bindings = event.effect, event.bindings
+    for p in effect.parameters:
+        known = {"array": bindings, "struct": {k.removesuffix(f".{ALL_FIELDS}") for k in event.arguments}}
+        if p.name not in known.get(p.kind, event.arguments):
+            return None
+    stored = {bindings[a.path].buffer for a in effect.writes if a.path in bindings}
+    read = {bindings[a.path].buffer for a in effect.reads if a.path in bindings}
+    if stored & read or any(a.kind is not AccessKind.STORE for a in effect.writes):
+        return None
+    if not all(b.certain for b in bindings.values()):
+        return None
+    arrays = tuple((path, b.buffer.number, b.region) for path, b in sorted(bindings.items()))
+    return (id(effect), arrays, tuple(sorted(event.arguments.items())))

@@ -15,6 +15,8 @@ from warplint.probe.causes.base import Named, Naming
 from warplint.probe.causes.consumed_seeds import ConsumedSeeds
 from warplint.probe.causes.copied_again import CopiedAgain
 from warplint.probe.causes.dead_objective import DeadObjective
+from warplint.probe.causes.dropped_adjoints import DroppedAdjoints
+from warplint.probe.causes.duplicate_launches import DuplicateLaunches
 from warplint.probe.causes.host_read import HostRead
 from warplint.probe.causes.kept_gradients import KeptGradients
 from warplint.probe.causes.missing_gradient import MissingGradient
@@ -44,6 +46,8 @@ _NAMINGS: dict[str, Naming] = {
         RetainedGradients(),
         ConsumedSeeds(),
         DeadObjective(),
+        DroppedAdjoints(),
+        DuplicateLaunches(),
         SeedMismatch(),
         StaleReads(),
         TruncatedHorizon(),

@@ -84,6 +84,11 @@ def gradient_owner(array: Any) -> Any:
     return root(owner) if owner is not None else None
 
 
+def is_gradient(array: Any) -> bool:
+    """Whether an array was made to hold an adjoint; its owner may be gone."""
+    return getattr(root(array), "_warplint_owner", None) is not None
+
+
 def share(array: Any) -> None:
     """Another library holds this array's memory: what it does there is not seen."""
     root(array)._warplint_shared = True

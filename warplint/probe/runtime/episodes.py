@@ -123,8 +123,8 @@ def seeds_of(event: Event, chain: set[int], adjoints: set[int] | frozenset[int])
     """The seeds of a backward call, by position among the arrays that may be seeded.
 
     A seed whose content is in ``adjoints`` was read from a gradient that an earlier backward
-    call of the episode made (hand-written checkpointing): it carries the objective on and is
-    no term of its own.
+    call of the episode made (hand-written checkpointing), or is that gradient itself: it carries
+    the objective on and is no term of its own.
     """
     if event.kind == "adjoint":
         return {i: arrays.values(seed) for i, (_, seed) in enumerate(manual_seeds(event, chain))}
@@ -136,7 +136,7 @@ def seeds_of(event: Event, chain: set[int], adjoints: set[int] | frozenset[int])
         for i, g in enumerate(grads.values()):
             if arrays.is_array(g):
                 given = arrays.used_up(g)
-                if given is not None or hash(arrays.content(g)) not in adjoints:
+                if given is not None or not (hash(arrays.content(g)) in adjoints or is_adjoint(g)):
                     found[i] = arrays.values(g) if given is None else given
         return found
     seeds = {}
@@ -150,6 +150,11 @@ def seeds_of(event: Event, chain: set[int], adjoints: set[int] | frozenset[int])
             if np.any(value) and hash(arrays.content(gradient)) not in adjoints:
                 seeds[i] = value
     return seeds
+
+
+def is_adjoint(seed: Any) -> bool:
+    """Whether a seed is the very gradient that a backward pass left in another array."""
+    return arrays.is_gradient(seed) and not arrays.given_by_user(arrays.root(seed))
 
 
 def seedable(event: Event) -> dict[int, Any]:

@@ -23,6 +23,39 @@ def may_read(kernel: Any, label: str) -> bool:
     return known[label]
 
 
+def may_write(kernel: Any, label: str) -> bool:
+    """Whether a kernel may write to an argument: stores, compound ones, and calls that are handed it."""
+    try:
+        known: dict[str, bool] = kernel._warplint_writes
+    except AttributeError:
+        known = kernel._warplint_writes = {}
+    if label not in known:
+        tree = getattr(kernel.adj, "tree", None)
+        known[label] = tree is None or _written(tree, label)
+    return known[label]
+
+
+def _written(tree: ast.AST, label: str) -> bool:
+    """Whether an element of ``label`` is stored to, or a call is given the array as a whole."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            base: ast.AST = node
+            while isinstance(base, ast.Subscript) or (
+                isinstance(base, ast.Attribute) and _spelled(base) != label
+            ):
+                base = base.value
+            if _spelled(base) == label:
+                return True
+        elif isinstance(node, ast.Call):
+            for given in (*node.args, *(k.value for k in node.keywords)):
+                spelled = _spelled(given)
+                if spelled is not None and (spelled == label or label.startswith(spelled + ".")):
+                    return True
+        elif isinstance(node, ast.Assign) and _spelled(node.value) == label:
+            return True  # goes by another name from here on
+    return False
+
+
 def _mentions(tree: ast.AST, label: str, *, stores: bool) -> bool:
     """Whether ``label`` occurs other than as the base of a stored element (or of its shape)."""
     for node in ast.iter_child_nodes(tree):

@@ -34,6 +34,8 @@ __all__ = [
 
 ONE_THREAD = "<one thread>"
 """Among the arguments of a launch: nothing happens at the same time."""
+ALL_FIELDS = "<all fields>"
+"""Among the arguments of a launch, below a struct's name: every number in it is known."""
 THREAD = Dimension(((("tid:0",), 1),))
 
 

@@ -10,7 +10,7 @@ import libcst as cst
 from warplint.static.host import events
 from warplint.static.host.allocations import Allocations
 from warplint.static.host.core import Frame, dotted
-from warplint.static.host.events import ONE_THREAD, Binding
+from warplint.static.host.events import ALL_FIELDS, ONE_THREAD, Binding
 from warplint.static.host.values import (
     UNKNOWN,
     Adjoint,
@@ -109,7 +109,7 @@ class Launches(Allocations):
                 made_of = carried(value)
                 if isinstance(made_of, Carried):
                     host[parameter.name] = made_of
-            elif isinstance(value, int) and not isinstance(value, bool):
+            elif isinstance(value, (int, float)) and not isinstance(value, bool):
                 arguments[parameter.name] = value
             elif parameter.kind != "scalar":
                 self._bind_paths(summary, parameter.name, value, source, bindings)
@@ -117,6 +117,9 @@ class Launches(Allocations):
                 numbers = [(f"{parameter.name}.{k}", v) for k, v in value.attributes.items()]
                 body = kernel.module.source.code(kernel.node, limit=1 << 20)
                 host.update((k, v) for k, v in numbers if isinstance(v, Carried) and k in body)
+                plain = {k: v for k, v in numbers if isinstance(v, (int, float))}
+                if all(k in plain or base_of(v) is not None for k, v in numbers):
+                    arguments |= {f"{parameter.name}.{ALL_FIELDS}": 1, **plain}
         recorded = tape_sees and given.get("record_tape") is not False
         self.emit("launch", summary, bindings, node, arguments, recorded, host)
         if recorded and self.active:

@@ -12,6 +12,8 @@ from .base import CounterfactualRun, Kind
 from .consumed_seeds import ConsumedSeeds
 from .copied_again import CopiedAgain
 from .dead_objective import DeadObjective
+from .dropped_adjoints import DroppedAdjoints
+from .duplicate_launches import DuplicateLaunches
 from .host_read import HostRead
 from .kept_gradients import KeptGradients
 from .missing_gradient import MissingGradient
@@ -36,8 +38,10 @@ KINDS: tuple[type[Kind], ...] = (
     DeadObjective,
     SeedMismatch,
     TruncatedHorizon,
+    DroppedAdjoints,
     ReplayedLaunches,
     KeptGradients,
+    DuplicateLaunches,
     RetainedGradients,
     Overwrites,
     Adjoints,
