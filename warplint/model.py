@@ -104,17 +104,27 @@ class Counterfactual(str, enum.Enum):
 
 @dataclass(frozen=True, order=True)
 class Location:
-    """A region of a source file (1-based; ``end_column`` is one past the last character)."""
+    """A region of a source file (1-based; ``end_column`` is one past the last character).
+
+    In a notebook, lines are those of a cell.
+    """
 
     file: str
     line: int
     column: int = 1
     end_line: int = 0
     end_column: int = 0
+    cell: int = field(default=0, metadata={"rare": True})
+    """The cell of a notebook, counted from 1."""
 
     def __post_init__(self) -> None:
         if not self.end_line:
             object.__setattr__(self, "end_line", self.line)
+
+    @property
+    def source(self) -> str:
+        """The name of the text that lines are counted in: the file, or a cell of it."""
+        return f"{self.file}:cell {self.cell}" if self.cell else self.file
 
     def covers(self, file: str, line: int) -> bool:
         """Whether ``line`` of ``file`` lies inside this region."""
@@ -275,7 +285,8 @@ class Result:
 
     @property
     def sort_key(self) -> tuple[Any, ...]:
-        return (self.location, self.rule, self.program or "", self.message)
+        place = self.location
+        return (place.file, place.cell, place, self.rule, self.program or "", self.message)
 
 
 class ProgramStatus(str, enum.Enum):
@@ -346,7 +357,10 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        names = (
+            f.name for f in dataclasses.fields(value) if not f.metadata.get("rare") or getattr(value, f.name)
+        )
+        return {name: to_plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(k): to_plain(v) for k, v in value.items()}
     if isinstance(value, (tuple, list)):

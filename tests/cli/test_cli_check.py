@@ -275,10 +275,8 @@ def test_a_directory_without_python_is_said(project, stages, warplint):
 
 def test_what_was_named_and_is_not_checked_is_said(project, stages, warplint):
     (project / "notes.txt").write_text("hello")
-    (project / "train.ipynb").write_text("{}")
-    assert warplint("--no-probe", "notes.txt", "train.ipynb").err == (
+    assert warplint("--no-probe", "notes.txt", "train.py").err == (
         "warplint: warning: notes.txt: not checked: not a Python file\n"
-        "warplint: warning: train.ipynb: not checked: notebooks are not supported by this version\n"
     )
 
 

@@ -123,8 +123,8 @@ def test_only_python_is_taken_where_a_file_is_named(tmp_path):
     put(tmp_path, "tool", text="#!/usr/bin/env python3\nimport warp\n")
     names = ["a.py", "b.pyw", "notes.txt", "n.ipynb", "tool"]
     found = discover(names, root=tmp_path)
-    assert shown(found) == ["a.py", "b.pyw", "tool"]
-    assert [line.partition(":")[0] for line in found.passed_over] == ["notes.txt", "n.ipynb"]
+    assert shown(found) == ["a.py", "b.pyw", "n.ipynb", "tool"]
+    assert [line.partition(":")[0] for line in found.passed_over] == ["notes.txt"]
 
 
 def test_a_named_file_that_cannot_be_read_is_a_record(tmp_path, monkeypatch):

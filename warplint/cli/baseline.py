@@ -17,6 +17,7 @@ from pathlib import Path
 from warplint.cli.errors import CallError, error_text
 from warplint.model import Result, Verdict
 from warplint.source.discovery import display_path
+from warplint.source.notebooks import all_cells, is_notebook
 
 SCHEMA = 1
 _FAILING = (Verdict.CONFIRMED, Verdict.LATENT, Verdict.UNVERIFIED)
@@ -46,7 +47,7 @@ class Fingerprints:
 
     def of(self, result: Result) -> Entry:
         place = result.location
-        lines = self.lines(place.file)
+        lines = self.lines(place.source)
         code = lines[place.line - 1] if 0 < place.line <= len(lines) else ""
         file = os.path.relpath(self._root / place.file, self._directory)
         return Entry(Path(file).as_posix(), result.rule, code)
@@ -55,6 +56,8 @@ class Fingerprints:
         """The lines of a file as entries hold them."""
         if file not in self._lines:
             text = self._read(file) or ""
+            if is_notebook(file):
+                text = all_cells(text.encode())
             self._lines[file] = [" ".join(line.split()) for line in _LINE_END.split(text.lstrip("\ufeff"))]
         return self._lines[file]
 

@@ -125,6 +125,7 @@ def check(
     results = [result for result in results if options.selection.shows(result.rule, result.location.file)]
     measured = options.probe != "none" and all(row.status in _MEASURED for row in rows)
     results = apply_suppressions(results, readable, rules, options.selection, probed=measured)
+    results = by_cells(results, files)
     known = 0
     if options.baseline or options.write_baseline:
         decided = {file.display for file in files} if measured and not options.shard else set()
@@ -270,6 +271,14 @@ def _concerned(files: Sequence[Any], choices: Sequence[Choice], changes: Any) ->
         return list(files)
     held = {name for choice in choices if choice.skipped != _UNCHANGED for name in choice.program.closure}
     return [file for file in files if file.display in held or changes.touch(file.path)]
+
+
+def by_cells(results: list[Result], files: Sequence[Any]) -> list[Result]:
+    """Results whose lines in notebooks are those of cells."""
+    for file in files:
+        if file.notebook is not None:
+            results = [file.notebook.placed(result, file.display) for result in results]
+    return results
 
 
 def unreadable(file: Any) -> Result:

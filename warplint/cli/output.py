@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ from warplint.cli.errors import CallError, error_text
 
 if TYPE_CHECKING:
     from warplint.cli.options import Options
+
+_CELL = re.compile(r"(.*\.ipynb):cell (\d+)")
 
 
 def ensure_open() -> None:
@@ -50,9 +53,14 @@ def save(file: Path, text: str) -> None:
 
 def read_source(file: str, options: Options) -> str | None:
     """The text as it is on disk: line ends and byte order marks count for fingerprints."""
+    if cell := _CELL.fullmatch(file):
+        from warplint.source.notebooks import cell_source
+
+        notebook = read_source(cell[1], options)
+        return None if notebook is None else cell_source(notebook.encode(), int(cell[2]))
     buffer = options.buffer
     if buffer is not None and file == buffer.display:
-        return buffer.data.decode("utf-8", "replace")
+        return buffer.bytes_read.decode("utf-8", "replace")
     return read_text(options.root / file)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from warplint import __version__
 from warplint.cli.output import save, write
-from warplint.model import Report, Rule, Verdict
+from warplint.model import Location, Report, Rule, Verdict
 from warplint.report import Context, render
 
 _COLUMNS = 100
@@ -44,11 +44,22 @@ def new_context(
         version=__version__,
         rules=rules,
         read_source=read_source,
+        in_file=lambda place: _in_file(place, read_source),
         start=root.as_posix(),
         repository=repository(root).as_posix(),
         width=_COLUMNS,
         **more,
     )
+
+
+def _in_file(place: Location, read_source: Callable[[str], str | None]) -> Location:
+    """Where a place in a cell of a notebook stands in the file."""
+    if not place.cell:
+        return place
+    from warplint.source.notebooks import file_line
+
+    text = read_source(place.file)
+    return Location(place.file, file_line(text.encode(), place.cell, place.line) if text else 1)
 
 
 def repository(start: Path) -> Path:

@@ -7,11 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from warplint.model import Check, Related, Result, Rule, Verdict
+from warplint.model import Check, Location, Related, Result, Rule, Verdict
 
 
 def _no_source(file: str) -> str | None:
     return None
+
+
+def _as_it_is(place: Location) -> Location:
+    return place
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class Context:
     rules: Mapping[str, Rule] = field(default_factory=dict)
     read_source: Callable[[str], str | None] = _no_source
     """Text of a file by the name that locations use, or ``None``."""
+    in_file: Callable[[Location], Location] = _as_it_is
+    """The place in the file of a place in a cell, for readers that know no cells."""
     start: str = ""
     """The directory that relative paths are relative to; absolute, POSIX."""
     repository: str = ""
@@ -92,3 +98,8 @@ def fails_as_error(result: Result) -> bool:
 def says_more(result: Result) -> bool:
     """Whether the reason says what the message does not; of a file not read it says less."""
     return bool(result.reason) and result.rule != "WL002" and str(result.reason) not in result.message
+
+
+def by_cell(place: Location, text: str) -> str:
+    """A text that says the cell, for readers that know no cells."""
+    return f"cell {place.cell}, line {place.line}: {text}" if place.cell else text

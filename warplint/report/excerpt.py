@@ -32,14 +32,16 @@ def excerpt(result: Result, read: Callable[[str], str | None], paint: Paint, wid
     marks = [_Mark(site.location, plain(site.message), False) for site in before]
     marks.append(_Mark(result.location, "", True))
     marks += [_Mark(site.location, plain(site.message), False) for site in after]
-    files = sorted({mark.place.file for mark in marks}, key=lambda file: (file != result.location.file, file))
+    files = sorted(
+        {mark.place.source for mark in marks}, key=lambda file: (file != result.location.source, file)
+    )
     gutter = len(str(max(mark.place.line for mark in marks) + _SURROUNDING))
     lines: list[str] = []
-    if len(marks) == 1 and read(result.location.file) is None:
+    if len(marks) == 1 and read(result.location.source) is None:
         return lines  # the heading has said it all
     for position, file in enumerate(files):
         text = read(file)
-        here = [mark for mark in marks if mark.place.file == file]
+        here = [mark for mark in marks if mark.place.source == file]
         arrow = "-->" if position == 0 else ":::"
         if text is None:
             lines += [paint("frame", f"{' ' * gutter} {arrow} ") + _where(mark) for mark in here]
@@ -50,7 +52,7 @@ def excerpt(result: Result, read: Callable[[str], str | None], paint: Paint, wid
 
 
 def _where(mark: _Mark) -> str:
-    place = f"{mark.place.file}:{mark.place.line}"
+    place = f"{mark.place.source}:{mark.place.line}"
     return plain(f"{place}: {mark.label}" if mark.label else place)
 
 

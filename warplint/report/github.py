@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warplint.model import Report, Result, Verdict
-from warplint.report.context import Context, fails_as_error, headline, says_more
+from warplint.report.context import Context, by_cell, fails_as_error, headline, says_more
 from warplint.report.numbers import percent
 
 # `gradients-verified` is good news about a whole program; as an annotation it would be noise.
@@ -20,7 +20,7 @@ def render(report: Report, context: Context) -> str:
 
 
 def _command(result: Result, context: Context) -> str:
-    place = result.location
+    place = context.in_file(result.location)
     fields = {
         "file": context.from_repository(place.file),
         "line": str(place.line),
@@ -44,13 +44,13 @@ def _kind(result: Result) -> str:
 
 
 def _message(result: Result) -> str:
-    lines = [result.message]
+    lines = [by_cell(result.location, result.message)]
     check = headline(result)
     if check:
         lines.append(f"measured in {result.program}: relative error {percent(check.relative_error)}")
     elif result.reason and says_more(result):
         lines.append(result.reason)
-    lines += [f"{site.location.file}:{site.location.line}: {site.message}" for site in result.related]
+    lines += [f"{site.location.source}:{site.location.line}: {site.message}" for site in result.related]
     if result.help:
         lines.append(f"help: {result.help}")
     return "\n".join(lines)

@@ -32,17 +32,7 @@ def result_record(result: Result) -> dict[str, Any]:
         "verdict": result.verdict.value,
         "message": result.message,
         "location": to_plain(result.location),
-        "related": [
-            {
-                "file": site.location.file,
-                "line": site.location.line,
-                "column": site.location.column,
-                "end_line": site.location.end_line,
-                "end_column": site.location.end_column,
-                "message": site.message,
-            }
-            for site in result.related
-        ],
+        "related": [{**to_plain(site.location), "message": site.message} for site in result.related],
         "program": result.program,
         "reason": result.reason,
         "evidence": _evidence(result.evidence) if result.evidence else None,

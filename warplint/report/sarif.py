@@ -14,7 +14,7 @@ import sarif_om as om
 from jschema_to_python.to_json import to_json
 
 from warplint.model import Fix, Location, Related, Report, Result, Rule, Verdict
-from warplint.report.context import Context, fails_as_error, headline, in_order
+from warplint.report.context import Context, by_cell, fails_as_error, headline, in_order
 from warplint.report.fingerprints import line_hashes
 from warplint.report.json import result_record
 from warplint.report.numbers import percent
@@ -126,7 +126,7 @@ def _description(rule: Rule) -> str:
 def _result(result: Result, rule_index: int, context: Context, hashes: _Hashes) -> Any:
     before, after = in_order(result)
     fields: dict[str, Any] = {}
-    fingerprint = hashes.of(result.location)
+    fingerprint = hashes.of(context.in_file(result.location))
     if fingerprint:
         fields["partial_fingerprints"] = {"primaryLocationLineHash": fingerprint}
     if result.related:
@@ -166,7 +166,7 @@ def _result(result: Result, rule_index: int, context: Context, hashes: _Hashes) 
 
 def _message(result: Result) -> str:
     """The sentence, the sites as links to the related locations, the verdict, the cure."""
-    parts = [_sentence(result.message)]
+    parts = [_sentence(by_cell(result.location, result.message))]
     links = [f"[{_link_text(site.message)}]({number})" for number, site in enumerate(result.related, start=1)]
     if links:
         parts.append(f"See: {', '.join(links)}.")
@@ -201,6 +201,8 @@ def _location(
     message: str | None = None,
     one_line: bool = False,
 ) -> Any:
+    message = message and by_cell(place, message)
+    place = context.in_file(place)
     return om.Location(
         id=id,
         message=om.Message(text=message) if message else None,

@@ -77,7 +77,7 @@ class _Writer:
         if result.rule == "WL902":
             style = "good"
         return (
-            f"{self.paint('place', f'{plain(place.file)}:{place.line}:{place.column}')} "
+            f"{self.paint('place', f'{plain(place.source)}:{place.line}:{place.column}')} "
             f"{self.paint('rule', f'{result.rule} {result.name}')}  "
             f"{self.paint(style, str(result.verdict))}"
         )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from warplint import buffers
 from warplint.source.facts import FileFacts, uses_of
+from warplint.source.notebooks import Notebook, is_notebook, read_notebook
 
 if TYPE_CHECKING:
     import pathspec
@@ -26,6 +27,8 @@ __all__ = ["DEFAULT_EXCLUDES", "MAX_BYTES", "Discovery", "SourceError", "SourceF
 
 MAX_BYTES = 2_000_000
 """Files above this size are generated data, not programs somebody reads."""
+MAX_NOTEBOOK_BYTES = 50_000_000
+"""Notebooks hold pictures as well."""
 
 DEFAULT_EXCLUDES = (
     ".bzr",
@@ -83,7 +86,7 @@ class SourceFile:
     def holding(cls, path: Path, display: str, data: bytes) -> SourceFile:
         """A file that holds ``data``, whatever lies on the disk: what an editor has not saved."""
         file = cls(path, display)
-        file.__dict__["_loaded"] = (data, None)
+        file.__dict__["_read"] = (data, None)
         return file
 
     @cached_property
@@ -146,13 +149,35 @@ class SourceFile:
 
     @cached_property
     def _loaded(self) -> tuple[bytes, str | None]:
+        if self.notebook is not None:
+            return self.notebook.text.encode("utf-8", "surrogatepass"), self.notebook.problem
+        return self._read
+
+    @property
+    def bytes_read(self) -> bytes:
+        """The file as it is, a notebook, too."""
+        return self._read[0]
+
+    @cached_property
+    def notebook(self) -> Notebook | None:
+        """Its cells, if it is a notebook; ``data`` is then their code."""
+        if not is_notebook(self.path.name):
+            return None
+        data, problem = self._read
+        if problem:
+            return Notebook("", problem=problem)
+        return read_notebook(data) if b"warp" in data else Notebook("")
+
+    @cached_property
+    def _read(self) -> tuple[bytes, str | None]:
         held = buffers.held(self.path)
         if held is not None:
             return held, None
+        most = MAX_NOTEBOOK_BYTES if is_notebook(self.path.name) else MAX_BYTES
         try:
             size = self.path.stat().st_size
-            if size > MAX_BYTES:
-                return b"", f"larger than {MAX_BYTES // 1_000_000} MB ({size} bytes)"
+            if size > most:
+                return b"", f"larger than {most // 1_000_000} MB ({size} bytes)"
             return self.path.read_bytes(), None
         except OSError as error:
             return b"", f"cannot be read: {error.strerror or error}"
@@ -229,7 +254,11 @@ def _unsaved(top: Path) -> Iterator[Path]:
     """Files that so far exist in an editor alone."""
     for path in buffers.below(top):
         parts = path.relative_to(top).parts
-        if path.suffix == ".py" and not path.exists() and not set(parts).intersection(DEFAULT_EXCLUDES):
+        if (
+            path.suffix in (".py", ".ipynb")
+            and not path.exists()
+            and not set(parts).intersection(DEFAULT_EXCLUDES)
+        ):
             yield path
 
 
@@ -237,10 +266,8 @@ def _no_python(path: Path) -> str | None:
     """Why a file that was named is not checked, or None where it is Python."""
     if not path.is_file():
         return "not checked: not a regular file"
-    if path.suffix in (".py", ".pyw", ".pyi"):
+    if path.suffix in (".py", ".pyw", ".pyi", ".ipynb"):
         return None
-    if path.suffix == ".ipynb":
-        return "not checked: notebooks are not supported by this version"
     try:
         with path.open("rb") as stream:
             first = stream.readline(200)
@@ -307,7 +334,7 @@ def _walk(top: Path, closed: list[tuple[Path, str]]) -> Iterator[Path]:
             if is_directory:
                 if entry.name not in DEFAULT_EXCLUDES and not _ignored(path, specs, directory=True):
                     stack.append((path, specs))
-            elif not entry.name.endswith(".py") or not path.is_file():
+            elif not entry.name.endswith((".py", ".ipynb")) or not path.is_file():
                 continue  # a pipe, an editor's lock file, a link to what is gone: nobody asked for it
             elif not _ignored(path, specs, directory=False):
                 yield path

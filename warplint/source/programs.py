@@ -12,6 +12,7 @@ from warplint.model import Program, from_plain, to_plain
 from warplint.source.cache import Cache, digest
 from warplint.source.discovery import SourceError, SourceFile, display_path
 from warplint.source.imports import ImportResolver
+from warplint.source.notebooks import is_notebook
 from warplint.source.prepare import remember
 
 __all__ = ["find_programs", "is_test", "program_for_entry", "reaches_tape"]
@@ -60,7 +61,7 @@ def _find(files: Sequence[SourceFile], resolver: ImportResolver) -> tuple[Progra
     for file in files:
         if is_test(file.path) or file.path.name == "__init__.py":
             continue
-        if any_word.search(file.data) and _is_program(file, resolver):
+        if file.notebook is None and any_word.search(file.data) and _is_program(file, resolver):
             programs.append(_program(file, (), file.path.parent, resolver.closure(file), resolver.root))
     return tuple(sorted(programs, key=lambda p: p.file))
 
@@ -77,6 +78,8 @@ def program_for_entry(entry: str, root: Path | str, files: Sequence[SourceFile] 
     path = Path(os.path.abspath(root / words[0]))
     if not path.is_file():
         raise SourceError(f"no such entry file: {words[0]}")
+    if is_notebook(path.name):
+        raise SourceError(f"{words[0]}: notebooks are read, not run; name a program as the entry")
     resolver = ImportResolver(files, root)
     file = resolver.file(path) or SourceFile(path, display_path(path, root))
     return _program(file, tuple(words[1:]), root, resolver.closure(file), root)
