@@ -320,6 +320,81 @@ class ProgramRow:
 
 
 @dataclass(frozen=True)
+class Place:
+    """One place of a backward pass: what autodiff makes of the objective there, and what it should."""
+
+    what: str
+    """``the loss``, ``before `integrate` ``, ``backward call 2``"""
+    ad: float
+    fd: float
+    noise: float
+    relative_error: float
+    outcome: str
+    step: int = 0
+    """Time step on the tape (1-based); 0 where the tape has none."""
+    location: Location | None = None
+
+
+@dataclass(frozen=True)
+class Localization:
+    """Where autodiff and finite difference part, coming from the loss."""
+
+    kind: str
+    """``launch``, ``start``, ``seed``, ``after``, or ``unknown``"""
+    text: str
+    location: Location | None = None
+    parameter: str = ""
+    direction: str = ""
+    iteration: int = 0
+    steps: int = 0
+    """Time steps on the tape; 0 where nothing on it repeats."""
+    windows: tuple[Place, ...] = ()
+    """Backward call by backward call, where the objective has several."""
+    places: tuple[Place, ...] = ()
+    """From the loss backwards."""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One step of the optimizer."""
+
+    number: int
+    objective: float
+    update: float | None = None
+    """Length of the step that followed."""
+    along: float | None = None
+    """Its part down the gradient."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """What becomes of the objective over the iterations."""
+
+    verdict: str
+    """``falls``, ``grows``, ``oscillates``, ``stands still`` or ``not finite``"""
+    text: str
+    hints: tuple[str, ...] = ()
+    iterations: tuple[Iteration, ...] = ()
+
+
+@dataclass(frozen=True)
+class Account:
+    """What `warplint verify` tells of a program beside its verdicts."""
+
+    localization: Localization | None = None
+    course: Course | None = None
+    numbers: tuple[str, ...] = ()
+    """The numbers that show why something could not be measured."""
+    advice: tuple[str, ...] = ()
+    """What to do, or to configure, where nothing could be told."""
+    memory: tuple[str, ...] = ()
+    horizon: str | None = None
+    """How the program was shortened for the measurement."""
+    explained: tuple[str, ...] = ()
+    """How the parameters, the objective and the consumed gradient were found."""
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything a report is rendered from, in order."""
 
@@ -329,6 +404,8 @@ class Report:
     """Lines worth saying beside the results (skipped calls, nothing could be probed …)."""
     shard: Mapping[str, Any] | None = None
     """Of a part of a run: which one, and what is needed to put the parts together."""
+    account: Account | None = None
+    """The story of one program, where it was asked for (`warplint verify`)."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def run_check(given: Mapping[str, Any]) -> int:
         known=run.known,
     )
     write_reports(_report(run, options), options.outputs, context, show_dismissed=options.show_dismissed)
-    _print_notes(run, options)
+    print_notes(run, options)
     if run.internal_errors:
         return BROKEN
     if options.exit_zero:
@@ -107,7 +107,7 @@ def _report(run: Run, options: Options) -> Report:
     return replace(run.report, shard=to_plain(record))
 
 
-def _print_notes(run: Run, options: Options) -> None:
+def print_notes(run: Run, options: Options) -> None:
     """What belongs on stderr: warnings, internal errors, timings."""
     loud, usual = ("\033[1;33m", "\033[0m") if colors(sys.stderr) else ("", "")
     for line in run.warnings:

@@ -192,6 +192,58 @@ def check_command(**given: Any) -> int:
     return run_check(given)
 
 
+@cli.command("verify", context_settings={**_HELP, "allow_interspersed_args": False})
+@click.argument("program")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--horizon",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Measure over K time steps (default: as many as the program takes, if they fit the budget).",
+)
+@click.option("--budget", type=_Seconds(), metavar="SECONDS", help="For the program (default: 55).")
+@click.option(
+    "--iteration",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Iteration of the optimizer to measure (default: the first and the second).",
+)
+@click.option(
+    "--parameter",
+    multiple=True,
+    metavar="NAME",
+    help="Measure this parameter alone (default: all); repeatable.",
+)
+@click.option("--explain", is_flag=True, help="Tell how parameters, objective and gradient were found.")
+@click.option(
+    "--set", multiple=True, metavar="MODULE.NAME=VALUE", help="Override a constant for the probe; repeatable."
+)
+@click.option(
+    "--python", metavar="FILE", help="Interpreter that runs the program (default: the project's own)."
+)
+@click.option("--tracker", is_flag=True, help="Also run Warp's own overwrite tracker (slow: it recompiles).")
+@click.option(
+    "--format", type=click.Choice(["text", "json", "sarif"]), help="Format of the report (default: text)."
+)
+@click.option("--output-file", metavar="FILE", help="Write the report to FILE instead of standard output.")
+@click.option(
+    "--strict", is_flag=True, help="Exit with 1, too, if it cannot be told whether the gradient is right."
+)
+@click.option(
+    "--config", metavar="FILE", help="Configuration to use (default: the nearest one above PROGRAM)."
+)
+@click.option("--no-cache", is_flag=True, help="Use and keep nothing of other runs.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every direction and place; tracebacks.")
+def verify_command(**given: Any) -> int:
+    """Can the gradients of PROGRAM be trusted? Runs it as `python PROGRAM ARGUMENTS` and measures.
+
+    Options come before PROGRAM; all that follows it belongs to the program.
+    """
+    from warplint.cli.verify import run_verify
+
+    return run_verify(given)
+
+
 @cli.command("graph", context_settings=_HELP)
 @click.argument("program")
 @click.option(

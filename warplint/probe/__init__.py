@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warplint.model import Finding, Program, ProgramRow, Result
+from warplint.model import Account, Finding, Program, ProgramRow, Result
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,12 @@ class ProbeSettings:
     """Names of the parameters to measure; none: all that are found."""
     tracker: bool = False
     """Whether Warp's own overwrite tracker is run as well, for its warnings."""
+    investigate: bool = False
+    """Whether it is also told where autodiff and finite differences part, and what training does."""
+    horizon: int | None = None
+    """Time steps to measure over, instead of as many as the program takes."""
+    iteration: int | None = None
+    """Iteration of the optimizer to measure, instead of the first ones."""
     cache: bool = True
     """Whether what an earlier, unchanged run told may be used again."""
 
@@ -57,6 +63,8 @@ class ProbeReport:
     programs: tuple[ProgramRow, ...]
     notes: tuple[str, ...] = ()
     """Lines for stderr: what went wrong beside the verdicts."""
+    accounts: tuple[Account, ...] = ()
+    """What is told beside the verdicts, where it was asked for; one a program."""
 
 
 def probe(

@@ -46,6 +46,12 @@ class Facts:
     tracker: list[dict[str, Any]] = field(default_factory=list)
     """Warnings of Warp's own overwrite tracker."""
     tracker_problem: str | None = None
+    explained: dict[str, Any] | None = None
+    """How the parameters, the objective and the consumed gradient were found."""
+    localized: dict[str, Any] | None = None
+    """Where on the tape autodiff and finite differences part."""
+    course: dict[str, Any] | None = None
+    """The objective over the iterations, where the gradients are right."""
     told: list[dict[str, Any]] = field(default_factory=list)
     """The messages themselves: what a cache keeps."""
     finished: bool = False
@@ -80,6 +86,8 @@ class Facts:
             self.launch_tests = message["kernels"]
         elif kind == "function-tests":
             self.function_tests = message["functions"]
+        elif kind in ("explained", "localized", "course"):
+            setattr(self, kind, message)
         elif kind == "internal-error":
             self.internal_error = str(message.get("reason"))
         elif kind == "finished":

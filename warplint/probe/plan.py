@@ -12,6 +12,7 @@ from warplint.combine import combine
 from warplint.model import Finding, Program, ProgramStatus, Result, Verdict
 from warplint.probe import ProbeReport, ProbeSettings, ProgressEvent, sandbox, synthesised
 from warplint.probe import evidence as evidence_scripts
+from warplint.probe.account import account_of
 from warplint.probe.cache import VerdictCache, key_of
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.interpreter import Interpreter, NoInterpreter, choose
@@ -62,8 +63,12 @@ def run_all(
     for name in _met_nowhere(judged):
         notes[f"--set {name}: no program that was run loads such a module"] = None
     # Sorted: programs that run at the same time end in any order.
-    results = _merge(findings, judged, made_up)
-    return ProbeReport(results, tuple(j.row for j in judged), tuple(sorted(notes)))
+    return ProbeReport(
+        _merge(findings, judged, made_up),
+        tuple(j.row for j in judged),
+        tuple(sorted(notes)),
+        tuple(j.account for j in judged if j.account is not None),
+    )
 
 
 def _met_nowhere(judged: Sequence[Judged]) -> list[str]:
@@ -103,6 +108,8 @@ def _probe_program(
         cache.put(key, facts, interpreter)
     facts.warp = facts.warp or interpreter.warp
     judged = judge_program(program, findings, facts, paths, interpreter.path)
+    if settings.investigate:
+        judged = replace(judged, account=account_of(program, facts, paths))
     if settings.evidence and judged.evidence:
         judged = _with_scripts(judged, program, interpreter, paths, settings, notes)
     return replace(judged, row=replace(judged.row, seconds=round(time.monotonic() - started, 2)))

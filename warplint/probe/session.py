@@ -116,6 +116,9 @@ def program_spec(program: Program, settings: ProbeSettings, entry: Path, directo
         "overrides": overrides,
         "tracker": settings.tracker,
         "parameters": list(settings.parameters),
+        "investigate": settings.investigate,
+        "horizon": settings.horizon,
+        "iteration": settings.iteration,
     }
 
 

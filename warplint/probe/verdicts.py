@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from warplint.model import (
+    Account,
     Check,
     Counterfactual,
     Evidence,
@@ -45,6 +46,8 @@ class Judged:
     """Results that deserve an evidence script, with what it replays."""
     unmet: tuple[str, ...] = ()
     """Constants that were to be replaced, of modules that the program does not load."""
+    account: Account | None = None
+    """What is told beside the verdicts, if it was asked for."""
 
 
 def judge_program(
@@ -668,7 +671,9 @@ def _weak_reason(rows: list[dict[str, Any]]) -> str:
     outcomes = [r["outcome"] for r in rows]
     if "differs" in outcomes:
         return "a difference showed in one direction only and could not be reproduced"
-    return outcomes[-1].removeprefix("inconclusive: ")
+    # That a later iteration has run away says less than why the first could not be measured.
+    telling = [o for o in outcomes if not o.endswith("at this iteration")] or outcomes
+    return telling[-1].removeprefix("inconclusive: ")
 
 
 def _tail(reason: str) -> str:

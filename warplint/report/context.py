@@ -36,6 +36,8 @@ class Context:
     quiet: bool = False
     verbose: bool = False
     statistics: bool = False
+    explain: bool = False
+    """Whether a verified program's report tells how everything was found."""
     color: bool = False
     width: int = 100
     checked_files: int = 0

@@ -21,6 +21,11 @@ def render(report: Report, context: Context) -> str:
         "results": [result_record(result) for result in report.results],
         "programs": [program_record(row, timings=context.timings) for row in report.programs],
     }
+    if report.account is not None:
+        from warplint.report.verify import headline
+
+        story = dict(round_floats(to_plain(report.account)))
+        document["verification"] = {"headline": headline(report), **story}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

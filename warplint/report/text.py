@@ -45,7 +45,11 @@ _INDENT = "  "
 
 def render(report: Report, context: Context) -> str:
     """Render ``report`` for a terminal; colour only where the context asks for it."""
-    writer = _Writer(context)
+    if report.account is not None:
+        from warplint.report import verify
+
+        return verify.render(report, context)
+    writer = Writer(context)
     if context.quiet:
         return "".join(writer.one_line(result) for result in report.results)
     blocks = [writer.result(result) for result in report.results]
@@ -58,7 +62,7 @@ def render(report: Report, context: Context) -> str:
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-class _Writer:
+class Writer:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.width = max(40, context.width)

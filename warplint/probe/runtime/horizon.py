@@ -10,6 +10,7 @@ the definition changes and not the loop.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -52,13 +53,18 @@ class _Bound:
 
 
 def shorten(
-    sources: dict[str, str], taped: set[tuple[str, int]], backward: set[tuple[str, int]], factor: float
+    sources: dict[str, str],
+    taped: set[tuple[str, int]],
+    backward: set[tuple[str, int]],
+    factor: float = 1.0,
+    *,
+    steps: int | None = None,
 ) -> list[Literal]:
     """The literals to replace so that the loops around taped launches turn ``factor`` times less.
 
     ``sources`` maps file names to their text; ``taped`` and ``backward`` are the (file, line)
     frames of recorded launches and of backward calls: a loop around a backward call is the
-    training loop and stays as it is.
+    training loop and stays as it is. ``steps`` asks for so many turns altogether instead.
     """
     trees = {}
     for file, text in sources.items():
@@ -75,12 +81,15 @@ def shorten(
     # A count says how many turns there are; a duration (divided by a step) only how long they take.
     counts = [b for b in bounds.values() if isinstance(b.node.value, int) and b.value >= SMALLEST]
     chosen = counts or [b for b in bounds.values() if isinstance(b.node.value, float)]
+    fewest = FEWEST
+    if steps is not None:
+        factor, fewest = math.prod(b.value for b in counts) / steps if counts else 1.0, 1
     for bound in sorted(chosen, key=lambda b: (-b.value, b.file, b.node.lineno)):
-        if factor < 1.5:
+        if factor < (1.5 if steps is None else 1.0 + 1.0e-9):
             break
         shorter = bound.value / factor
         if counts:
-            shorter = float(max(FEWEST, round(shorter)))
+            shorter = float(max(fewest, round(shorter)))
         factor *= shorter / bound.value
         found.append(
             Literal(bound.file, bound.node.lineno, bound.node.col_offset, bound.name, bound.value, shorter)
@@ -139,6 +148,7 @@ def _called(call: ast.Call) -> str | None:
 
 def _definitions(tree: ast.Module, name: str) -> Iterator[ast.expr]:
     """Expressions that a variable, attribute, parameter or command-line option is given."""
+    handed = dict(_handed(tree, name))
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             if any(_named(target) == name for target in node.targets):
@@ -150,9 +160,23 @@ def _definitions(tree: ast.Module, name: str) -> Iterator[ast.expr]:
             yield from _defaults(node.args, name)
         elif isinstance(node, ast.Call):
             option = _option(node)
+            place = handed.get(_called(node) or "")
+            if place is not None and place < len(node.args):
+                yield node.args[place]
             for keyword in node.keywords:
                 if keyword.arg == name or (keyword.arg == "default" and option == name):
                     yield keyword.value
+
+
+def _handed(tree: ast.Module, name: str) -> Iterator[tuple[str, int]]:
+    """Functions with a parameter of this name, and its place among the arguments of a call."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+            if names[:1] in (["self"], ["cls"]):
+                names = names[1:]
+            if name in names:
+                yield node.name, names.index(name)
 
 
 def _named(target: ast.expr) -> str | None:

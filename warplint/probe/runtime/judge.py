@@ -102,6 +102,8 @@ class Judgement:
     sigma: float
     signal: float
     one_sided: tuple[float, float] | None = None
+    ladder: list[tuple[float, float, float]] = field(default_factory=list)
+    """Step, difference and its noise, largest step first."""
 
     @property
     def relative_error(self) -> float:
@@ -114,6 +116,17 @@ def relative_error(ad: float, fd: float, uncertainty: float = 0.0) -> float:
         return math.inf
     size = abs(fd) if abs(fd) > uncertainty else max(abs(ad), abs(fd))
     return abs(ad - fd) / size if size > 0.0 else 0.0
+
+
+def curvature(line: Line, sigma: float) -> float | None:
+    """The second derivative along ``line`` by the differences that were taken; None if noise hides it."""
+    best: tuple[float, float] | None = None
+    for h in sorted(t for t in line._cache if t > 0.0 and -t in line._cache):
+        second = (line.value(h) + line.value(-h) - 2.0 * line.base) / h**2
+        doubt = CONFIDENCE * math.sqrt(6.0) * sigma / h**2
+        if math.isfinite(second) and doubt < 0.5 * abs(second) and (best is None or doubt < best[1]):
+            best = (second, doubt)
+    return best[0] if best is not None else None
 
 
 def noise_level(values: list[float]) -> float:
@@ -390,7 +403,7 @@ class _Search:
         if self.is_staircase():
             return self.judgement("inconclusive: " + _STAIRCASE)
         if self.kink:
-            return self.judgement("inconclusive: kink, the one-sided slopes disagree")
+            return self.judgement("inconclusive: " + _KINK)
         return self.judgement("inconclusive: " + self.reason())
 
     def is_staircase(self) -> bool:
@@ -398,8 +411,23 @@ class _Search:
         flat = len(finite) >= 3 and all(s.fd == 0.0 for s in finite[-2:])
         return flat and any(abs(s.fd) > s.noise for s in finite[:-2])
 
+    def has_corner(self) -> bool:
+        """Whether the slopes of both sides are known, the same at two steps, and not each other's."""
+        finite = [s for _, s in sorted(self.steps.items()) if math.isfinite(s.fd)]
+        for larger, near, finer in zip(finite, finite[1:], finite[2:]):
+            sides, again = self.one_sided(near, larger), self.one_sided(finer, near)
+            apart = abs(sides[0] - sides[1])
+            moved = max(abs(a - b) for a, b in zip(sides, again))
+            noise = CONFIDENCE * math.sqrt(2.0) * (1.0 + _EXTRAPOLATION) * finer.spread / finer.h
+            if math.isfinite(apart) and apart > 10.0 * (moved + noise) and apart > 0.1 * max(map(abs, sides)):
+                self.sides = again
+                return True
+        return False
+
     def reason(self) -> str:
         """Names why no step gives a derivative worth comparing."""
+        if self.has_corner():
+            return _KINK
         if self.noise_may_be_signal():
             return _CHAOTIC
         finite = [s for _, s in sorted(self.steps.items()) if math.isfinite(s.fd)]
@@ -416,10 +444,19 @@ class _Search:
     def judgement(self, outcome: str) -> Judgement:
         step = self.best()
         return Judgement(
-            outcome, step.ad, step.fd, step.uncertainty, step.h, self.noise.level, step.signal, self.sides
+            outcome,
+            step.ad,
+            step.fd,
+            step.uncertainty,
+            step.h,
+            self.noise.level,
+            step.signal,
+            self.sides,
+            [(s.h, s.fd, s.noise) for _, s in sorted(self.steps.items())],
         )
 
 
+_KINK = "kink, the one-sided slopes disagree"
 _STAIRCASE = "staircase, flat at small steps and secants at large ones"
 _CHAOTIC = "chaotic, the difference quotient changes at every step size"
 _SMALLEST = 1.0e-5

@@ -181,6 +181,7 @@ def _trial(
             weight[np.isclose(fine[k], moved[k], rtol=1e-2, atol=0.0)] = 0.0
         weights.append(weight)
     results = _results(stream, call, saved)
+    bent = _bend(stream, call, saved, moved, results)
     noise = [w * _spacing(results[k]) / (0.25 * STEP) for w, k in zip(weights, places)]
     best: float | None = None
     for state in ("before", "after"):
@@ -192,7 +193,8 @@ def _trial(
         if not np.isfinite(gap):
             return None  # whether that matters depends on the data: the measured gradient tells
         size = _size(pushed, pulled) or 1.0
-        doubt = max(abs(_sum(pushed) - _sum(rough)), 4.0 * _size(noise, []))
+        corner = [w * bent[k] for w, k in zip(weights, places) if bent[k] is not None]
+        doubt = max(abs(_sum(pushed) - _sum(rough)), 4.0 * _size(noise, []), abs(_sum(corner)))
         if gap > WRONG * size and doubt > 0.2 * gap:
             return None  # a kink, or numbers too large for their changes to be seen
         error = gap / size
@@ -233,6 +235,21 @@ def _results(stream: Stream, call: dict[str, Any], saved: list[Any]) -> list[Any
     for memory, values in saved:
         memory[...] = values
     return found
+
+
+def _bend(
+    stream: Stream, call: dict[str, Any], saved: list[Any], moved: list[Any], results: list[Any]
+) -> Any:
+    """By how much the slopes of both sides differ from their mean: little, unless there is a corner."""
+    ends = []
+    for sign in (1.0, -1.0):
+        for (memory, base), tangent in zip(saved, moved):
+            memory[...] = base if tangent is None else base + (sign * 0.25 * STEP) * tangent
+        ends.append(_results(stream, call, saved))
+    return [
+        (high.astype(np.float64) + low - 2.0 * base) / (0.5 * STEP) if base.dtype.kind == "f" else None
+        for high, low, base in zip(*ends, results)
+    ]
 
 
 def _spacing(values: Any) -> Any:

@@ -101,6 +101,8 @@ class Measured:
     """The reported number (``reported.Reported``) that the finite differences here are of, if it is not
     what the backward pass was seeded for."""
     adjoint_noise: float = 0.0
+    curvature: float | None = None
+    """Second derivative of the objective along the direction ``gradient``."""
     child_seconds: float = 0.0
 
     @property
@@ -121,7 +123,8 @@ class Measured:
         strongest = max((c.signal for _, c in self.checks if c.outcome == judge.AGREES), default=0.0)
         for _, check in self.checks:
             weak = check.outcome != judge.AGREES and "kink" not in check.outcome
-            if weak and check.signal > strongest and check.uncertainty > judge.POWER * check.signal:
+            open_question = max(check.uncertainty, abs(check.ad - check.fd)) > judge.POWER * check.signal
+            if weak and check.signal > strongest and open_question:
                 return False
         return True
 
@@ -337,6 +340,8 @@ class Measurement:
             result.vectors[direction.name] = direction.vector
             verdict = judge.judge(line, noise)
             result.sigma = noise.level
+            if direction.name == "gradient":
+                result.curvature = judge.curvature(line, noise.level)
             if verdict.outcome == judge.DIFFERS and not result.stale_view and np.isfinite(verdict.ad):
                 verdict = self.doubt(result, start, direction, verdict)
                 if verdict.outcome == judge.DIFFERS and not smooth:

@@ -64,6 +64,8 @@ def _check(name: str, c: judge.Judgement) -> dict[str, Any]:
         "noise": c.uncertainty,
         "step": c.step,
         "relative_error": c.relative_error,
+        "one_sided": list(c.one_sided) if c.one_sided is not None else None,
+        "ladder": [list(row) for row in c.ladder] if c.outcome.startswith("inconclusive") else [],
     }
 
 

@@ -23,7 +23,18 @@ ENTROPY = pinning.pin_entropy()
 
 import warp  # noqa: E402  (after the entropy source is pinned)
 
-from . import devices, hooks, horizon, judge, messages, program, steps, synthesised, tracker  # noqa: E402
+from . import (  # noqa: E402
+    devices,
+    hooks,
+    horizon,
+    investigate,
+    judge,
+    messages,
+    program,
+    steps,
+    synthesised,
+    tracker,
+)
 from .attribute import Attribution, Attributor  # noqa: E402
 from .causes import adjoints  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
@@ -171,8 +182,10 @@ class Session:
         if "library" in self.spec:
             self.try_library(**self.spec["library"])
             return
-        found = self.attempt()
-        if isinstance(found, Found) and found.too_long and self.shorten(found):
+        problem = self.take_horizon()
+        found = problem if problem is not None else self.attempt()
+        given = self.spec.get("horizon") is not None
+        if isinstance(found, Found) and found.too_long and not given and self.shorten(found):
             shorter = self.attempt()
             if isinstance(shorter, Found) and shorter.tells_something():
                 found = shorter
@@ -184,6 +197,8 @@ class Session:
         structure = found.structure
         self.send({"type": "scouted", "lines": sorted(structure.lines)})
         self.send({"type": "inputs", "files": structure.files, "listings": structure.listings})
+        if self.spec.get("investigate"):
+            self.send({"type": "explained", **investigate.explained(structure)})
         if not found.measured:
             self.send({"type": "nothing", "reason": self.nothing_to_measure(structure)})
         else:
@@ -191,6 +206,7 @@ class Session:
             attributions = self.attribute(found.measured)
             self.test_launches(found.measured)
             self.report(structure, found.measured, attributions, found.uncovered)
+            self.investigate(found.measured)
             if self.spec.get("tracker"):
                 self.send({"type": "tracker", **tracker.track(self.stream, self.run_user, self.deadline)})
         self.finish(structure)
@@ -207,10 +223,13 @@ class Session:
         if missing and structure.error is None:
             return f"--set {missing[0]}: the program assigns no such module-level constant"
         self.stream.running = structure.running
-        targets, uncovered = choose(structure, self.spec.get("parameters") or ())
+        iteration = self.spec.get("iteration")
+        targets, uncovered = choose(structure, self.spec.get("parameters") or (), iteration)
         if self.spec.get("parameters") and not targets and structure.episodes:
             names = ", ".join(sorted({e.label for e in structure.episodes if e.leaf and e.reads}))
             return f"probe.parameters: the program has no such parameter; it has {names}"
+        if iteration is not None and not targets and any(e.leaf and e.reads for e in structure.episodes):
+            return f"iteration {iteration} was not reached: {'; '.join(uncovered)}"
         return Found(structure, self.measure(targets, structure.seconds) if targets else [], uncovered)
 
     # -- a program that is too long ------------------------------------------------------
@@ -220,13 +239,31 @@ class Session:
         left = self.deadline - time.monotonic()
         if left < LEAST_SECONDS:
             return False
+        return self.replace_numbers(found.structure, factor=found.factor(left))
+
+    def take_horizon(self) -> str | None:
+        """Makes the program take as many steps as was asked for; says why if that cannot be done."""
+        steps = self.spec.get("horizon")
+        if steps is None:
+            return None
+        structure = self.scout()
+        if isinstance(structure, str):
+            return structure
+        if not structure.backwards or self.replace_numbers(structure, steps=steps):
+            return None
+        return (
+            f"no horizon of {steps} steps could be set: no number was found that bounds a loop around "
+            "recorded "
+            "launches and is larger; --set MODULE.NAME=VALUE sets a constant of the program"
+        )
+
+    def replace_numbers(self, structure: Structure, factor: float = 1.0, steps: int | None = None) -> bool:
         sources = {}
-        for file in {file for file, _ in found.structure.lines if not os.path.isabs(file)}:
+        for file in {file for file, _ in structure.lines if not os.path.isabs(file)}:
             with contextlib.suppress(OSError), open(self.stream.sites.path(file), encoding="utf-8") as stream:
                 sources[file] = stream.read()
-        structure = found.structure
-        factor = found.factor(left)
-        self.literals = horizon.shorten(sources, structure.taped, structure.called_back, factor)
+        taped, called = structure.taped, structure.called_back
+        self.literals = horizon.shorten(sources, taped, called, factor, steps=steps)
         for literal in self.literals:
             path = os.path.realpath(self.stream.sites.path(literal.file))
             program.LITERALS.setdefault(path, []).append(literal)
@@ -264,7 +301,11 @@ class Session:
         def work(reporter: Reporter) -> None:
             LOADING.diary = partial + ".loading"
             self.stream.observer = Scout(
-                self.stream, reporter, seconds=max(2.0, 0.25 * left), partial=partial
+                self.stream,
+                reporter,
+                seconds=max(2.0, 0.25 * left),
+                partial=partial,
+                episodes=max(4, (self.spec.get("iteration") or 0) + 1),
             )
             self.run_user()
 
@@ -440,6 +481,20 @@ class Session:
         if any(m.outcome != judge.AGREES for m in measured):
             return None
         return steps.follow(self.stream, self.run_user, measured, self.deadline - 1.0)
+
+    def investigate(self, measured: list[Measured]) -> None:
+        """For `warplint verify`: where autodiff and finite differences part, and what training does."""
+        if not self.spec.get("investigate"):
+            return
+        self.send({"type": "progress", "stage": "locate", "done": 0, "total": 1})
+        limit = self.deadline - 1.0
+        found, runs = investigate.localized(self.stream, self.run_user, measured, limit)
+        self.forward_passes += runs
+        if found is not None:
+            self.send({"type": "localized", **found})
+        course = investigate.course_of(self.stream, self.run_user, measured, limit)
+        if course is not None:
+            self.send({"type": "course", **course})
 
     def pointed_at(self, cause: dict[str, Any]) -> bool:
         """Whether a static finding points at this cause."""

@@ -14,8 +14,13 @@ MAX_PARAMETERS = 8
 """Parameter arrays measured in full; further ones are listed as not covered."""
 
 
-def choose(structure: Structure, asked: Sequence[str]) -> tuple[list[Target], list[str]]:
-    """The episodes to measure: of each parameter the second in full, the first in brief."""
+def choose(
+    structure: Structure, asked: Sequence[str], iteration: int | None = None
+) -> tuple[list[Target], list[str]]:
+    """The episodes to measure: of each parameter the second in full, the first in brief.
+
+    Or the one of ``iteration`` in full and the one after it in brief.
+    """
     families: dict[Any, list[Episode]] = {}
     for episode in structure.episodes:
         if episode.leaf and episode.reads:
@@ -32,7 +37,12 @@ def choose(structure: Structure, asked: Sequence[str]) -> tuple[list[Target], li
         if number >= MAX_PARAMETERS:
             uncovered.append(f"{episodes[0].label}: more than {MAX_PARAMETERS} parameters")
             continue
-        if len(episodes) > 1:
+        if iteration is not None:
+            for number, episode in list(enumerate(episodes, 1))[iteration - 1 : iteration + 1]:
+                chosen.append((episode, number, number > iteration))
+            if len(episodes) < iteration:
+                uncovered.append(f"{episodes[0].label}: it has only {len(episodes)} iterations")
+        elif len(episodes) > 1:
             chosen.append((episodes[0], 1, True))
             chosen.append((episodes[1], 2, False))
             if len(episodes) > 2 and int(np.prod(episodes[0].shape)) == 1:

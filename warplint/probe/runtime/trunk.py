@@ -63,10 +63,10 @@ class Trunk(Observer):
             except BecomeChild as child:
                 self.become(child.reporter, event)
                 return
-            if self.results[-1].hung:
-                self.reporter.leave(self.results)
+            if self.results[-1].hung or self.results[-1].too_long:
+                self.reporter.leave(self.results)  # what takes too long here does so in later iterations, too
             self.progress(len(self.results), len(self.results) + len(self.targets))
-        if not self.targets:
+        if not self.targets or (self.stream.total % 64 == 0 and time.monotonic() > self.deadline):
             self.reporter.leave(self.results)
         if event.recorded:
             for serial, array in self.awaited(event):

@@ -1,0 +1,93 @@
+"""How `warplint verify` is called, and what it says of a wrong call. Nothing is run."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from warplint.cli.main import main
+from warplint.model import Account, ProgramRow, ProgramStatus
+
+PROGRAM = "import warp as wp\n\nwith wp.Tape() as tape:\n    pass\n"
+
+
+@pytest.fixture
+def probed(monkeypatch, tmp_path):
+    """What the probe was asked for, in a directory with one program."""
+    asked = []
+
+    def probe(programs, findings, settings, progress):
+        asked.append(SimpleNamespace(program=programs[0], settings=settings))
+        row = ProgramRow(programs[0].file, programs[0].arguments, "python", "1.19.0", "cpu", STATUS[0])
+        return SimpleNamespace(results=(), programs=(row,), notes=(), accounts=(Account(),))
+
+    monkeypatch.setattr("warplint.cli.stages.probe", probe)
+    (tmp_path / "train.py").write_text(PROGRAM)
+    monkeypatch.chdir(tmp_path)
+    return asked
+
+
+STATUS = [ProgramStatus.VERIFIED]
+
+
+def test_what_follows_the_program_belongs_to_it(probed, capsys):
+    assert main(["verify", "--horizon", "4", "train.py", "--small", "-v", "--horizon", "9"]) == 0
+    assert probed[0].program.file == "train.py"
+    assert probed[0].program.arguments == ("--small", "-v", "--horizon", "9")
+    assert probed[0].program.working_directory == "."
+    assert probed[0].settings["horizon"] == 4
+    assert capsys.readouterr().out.startswith("the gradients are right\n")
+
+
+def test_options_reach_the_probe(probed):
+    words = [
+        "--budget",
+        "20",
+        "--iteration",
+        "3",
+        "--parameter",
+        "k",
+        "--parameter",
+        "m",
+        "--set",
+        "train.N=2",
+    ]
+    assert main(["verify", *words, "--tracker", "train.py"]) == 0
+    settings = probed[0].settings
+    assert (settings["timeout"], settings["iteration"], settings["investigate"]) == (20.0, 3, True)
+    assert settings["parameters"] == ("k", "m")
+    assert settings["overrides"] == (("train.N", "2"),)
+    assert settings["tracker"]
+
+
+def test_the_command_stays_below_a_minute(probed):
+    assert main(["verify", "train.py"]) == 0
+    assert probed[0].settings["timeout"] < 60
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "missing argument 'PROGRAM'"),
+        (["tain.py"], "no such program: tain.py"),
+        (["."], ". is a directory: name the program's file"),
+        (["--horizon", "0", "train.py"], "--horizon: 0 is not in the range x>=1"),
+        (["--budget", "-1", "train.py"], "--budget: expected a positive number of seconds, got '-1'"),
+        (["--paramter", "k", "train.py"], "unknown option --paramter; did you mean --parameter?"),
+        (["--set", "N", "train.py"], "--set: "),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_status_2(probed, capsys, words, message):
+    assert main(["verify", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"warplint: error: {message}")
+    assert err.count("\n") == 1
+    assert probed == []
+
+
+def test_what_cannot_be_told_fails_only_if_strict(probed, monkeypatch):
+    monkeypatch.setitem(globals(), "STATUS", [ProgramStatus.INCONCLUSIVE])
+    assert main(["verify", "train.py"]) == 0
+    assert main(["verify", "--strict", "train.py"]) == 1
