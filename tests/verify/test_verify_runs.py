@@ -83,7 +83,7 @@ class TestRightGradientsWithALearningRateThatIsTooLarge:
         assert course["verdict"] in ("grows", "not finite")
         assert "the learning rate is too large" in course["hints"][-1]
         assert len(course["iterations"]) >= 3
-        assert "iteration  objective  update" in too_fast.text
+        assert "iteration objective update along the gradient" in too_fast.said
 
 
 def test_windows_that_are_right_by_themselves(swing):
