@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from warplint.cli import stages
-from warplint.cli.check import Run, named, rounded, unreadable
+from warplint.cli.check import Run, named, unreadable
 from warplint.cli.command import print_notes
 from warplint.cli.errors import CallError, error_text
 from warplint.cli.options import Options, decide
@@ -19,6 +19,7 @@ from warplint.cli.progress import progress
 from warplint.cli.reports import new_context, write_reports
 from warplint.cli.status import BROKEN, exit_status
 from warplint.model import Program, Report, Rule
+from warplint.report.numbers import rounded
 from warplint.rulebook import RulebookError, load_rules
 
 DEFAULT_SECONDS = 55.0
