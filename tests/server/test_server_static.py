@@ -201,3 +201,55 @@ async def test_without_its_libraries_the_server_says_what_to_install(capfd, monk
     assert main(["server"]) == 2
     error = capfd.readouterr().err
     assert error.count("\n") == 1 and "pip install 'warplint[lsp]'" in error
+
+
+async def test_cells_of_a_notebook_are_shown_where_they_are(editor, project):
+    file = project / "fit.ipynb"
+    head, loop = BAD.split("rng = ")
+    texts = ["# Fit a wave", f"%matplotlib inline\n{head}", f"rng = {loop}"]
+    uris = [f"vscode-notebook-cell://{file}#cell{number}" for number in range(3)]
+    kinds = [types.NotebookCellKind.Markup, types.NotebookCellKind.Code, types.NotebookCellKind.Code]
+    await editor.start(project)
+    editor.client.notebook_document_did_open(
+        types.DidOpenNotebookDocumentParams(
+            types.NotebookDocument(
+                file.as_uri(),
+                "jupyter-notebook",
+                1,
+                [types.NotebookCell(kind, uri) for kind, uri in zip(kinds, uris, strict=True)],
+            ),
+            [
+                types.TextDocumentItem(uri, "markdown" if kind is kinds[0] else "python", 1, text)
+                for kind, uri, text in zip(kinds, uris, texts, strict=True)
+            ],
+        )
+    )
+    await editor.until(lambda: editor.client.diagnostics.get(uris[2]))
+    [shown] = editor.client.diagnostics[uris[2]]
+    line = texts[2].split("\n").index(LINE)
+    assert shown.range == types.Range(types.Position(line, 4), types.Position(line, len(LINE)))
+    assert f"(cell 3, line {line})" in shown.message
+    assert not editor.client.diagnostics.get(uris[1])
+
+    document = types.TextDocumentIdentifier(uris[2])
+    found = await editor.client.text_document_code_action_async(
+        types.CodeActionParams(document, shown.range, types.CodeActionContext([]))
+    )
+    [edits] = [action.edit.changes[uris[2]] for action in found or () if action.title == "Ignore WL106 here"]
+    assert edits[0].range.start.line == line
+    # A cell is typed into; its notebook was never saved.
+    change = types.NotebookDocumentCellChanges(
+        text_content=[
+            types.NotebookDocumentCellContentChanges(
+                types.VersionedTextDocumentIdentifier(2, uris[2]),
+                [types.TextDocumentContentChangeWholeDocument("rng = " + FIXED.split("rng = ")[1])],
+            )
+        ]
+    )
+    editor.client.notebook_document_did_change(
+        types.DidChangeNotebookDocumentParams(
+            types.VersionedNotebookDocumentIdentifier(2, file.as_uri()),
+            types.NotebookDocumentChangeEvent(cells=change),
+        )
+    )
+    await editor.until(lambda: not editor.client.diagnostics[uris[2]])

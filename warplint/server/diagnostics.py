@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 from lsprotocol import types
-from pygls import uris
 
 from warplint.model import Result, Rule, Verdict, to_plain
 from warplint.report.context import fails_as_error, headline, says_more
 from warplint.report.numbers import percent
-from warplint.server.texts import Text
-
-TextOf = Callable[[Path], Text]
+from warplint.server.documents import Documents
 
 _SEVERITY = {
     Verdict.CONFIRMED: types.DiagnosticSeverity.Error,
@@ -26,11 +22,10 @@ _SEVERITY = {
 }
 
 
-def diagnostic(result: Result, root: Path, text_of: TextOf, *, related: bool = True) -> types.Diagnostic:
-    """One result; ``data`` is what a code action needs to find it again."""
-    text = text_of(root / result.location.file)
+def diagnostic(result: Result, root: Path, documents: Documents, *, related: bool = True) -> types.Diagnostic:
+    """One result as the editor shows it; ``data`` is for clients that want to say more."""
     made = types.Diagnostic(
-        range=text.range(result.location),
+        range=documents.place(root, result.location).range,
         message=message(result),
         severity=types.DiagnosticSeverity.Error if fails_as_error(result) else _SEVERITY[result.verdict],
         code=result.rule,
@@ -40,15 +35,10 @@ def diagnostic(result: Result, root: Path, text_of: TextOf, *, related: bool = T
     if result.docs:
         made.code_description = types.CodeDescription(result.docs)
     if related and result.related:
+        places = [(documents.place(root, site.location), site.message) for site in result.related]
         made.related_information = [
-            types.DiagnosticRelatedInformation(
-                types.Location(
-                    uri_of(root / site.location.file),
-                    text_of(root / site.location.file).range(site.location),
-                ),
-                site.message,
-            )
-            for site in result.related
+            types.DiagnosticRelatedInformation(types.Location(place.uri, place.range), text)
+            for place, text in places
         ]
     return made
 
@@ -81,10 +71,6 @@ def page(rule: Rule, result: Result | None = None) -> str:
     if rule.docs:
         parts.append(f"[Warp's documentation]({rule.docs})")
     return "\n\n".join(parts)
-
-
-def uri_of(path: Path) -> str:
-    return str(uris.from_fs_path(str(path)))
 
 
 def result_id(items: list[types.Diagnostic]) -> str:

@@ -44,7 +44,14 @@ class Folder:
     programs: tuple[Program, ...] = ()
     proofs: list[Proof] = field(default_factory=list)
     problem: str | None = None
+    told: str | None = None
+    """The problem that the user has been told of."""
     show_dismissed: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether it stands for one file that lies outside all folders."""
+        return self.paths != (".",)
 
     def request(self, buffers: Mapping[Path, str]) -> dict[str, Any]:
         return {
@@ -114,12 +121,12 @@ class Checker:
         self,
         folder: Folder,
         worker: Worker,
-        buffers: Callable[[], Mapping[Path, str]],
+        unsaved: Callable[[], Mapping[Path, str]],
         after: Callable[[Folder], Awaitable[None]],
     ) -> None:
         self.folder = folder
         self._worker = worker
-        self._buffers = buffers
+        self._unsaved = unsaved
         self._after = after
         self._wanted = 0
         self._done = 0
@@ -154,7 +161,7 @@ class Checker:
             wanted = self._wanted
             self._started = time.monotonic()
             try:
-                answer = await self._worker.ask(self.folder.request(self._buffers()))
+                answer = await self._worker.ask(self.folder.request(self._unsaved()))
             except WorkerError as error:
                 answer = {"problem": str(error)}
             finally:

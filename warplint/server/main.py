@@ -19,7 +19,7 @@ def serve() -> int:
             f"the language server needs {' and '.join(missing)}; install warplint with its lsp extra:"
             " pip install 'warplint[lsp]'"
         )
-    from warplint.server.app import make_server
+    from warplint.server.handlers import make_server
 
     # The log of the protocol would be the noise of every editor's log file.
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR, format="warplint: %(message)s")

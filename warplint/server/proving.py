@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from warplint.model import ProgramRow, Result, Verdict, from_plain
+from warplint.server.documents import path_of
 from warplint.server.folders import Checker, Proof
 from warplint.server.requests import Worker, WorkerError
 
@@ -48,8 +49,6 @@ class Prover:
 
     async def command(self, target: Any, *, verify: bool) -> None:
         """A command of the editor: its argument is a file's URI, or a table with one."""
-        from warplint.server.app import path_of
-
         uri = target.get("uri") if isinstance(target, dict) else target
         path = path_of(uri) if isinstance(uri, str) else None
         checker = self.server.opened(path) if path else None
@@ -95,7 +94,7 @@ class Prover:
             return
         names = {name for program in programs for name in program.closure} or {file}
         request = {
-            **folder.request(self.server.buffers(folder)),
+            **folder.request(self.server.documents.unsaved()),
             "watch": sorted(names),
             "prove": {
                 "programs": sorted({program.file for program in programs}),
