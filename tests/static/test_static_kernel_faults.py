@@ -236,6 +236,18 @@ WRONG = {
         "a = float(1.0)\nfor j in range(1 * 3):\n    a *= x[j]\ny[i] = a",
         ("loop", "a *= x[j]"),
     ),
+    "weight moved on after its use": (
+        "a = float(0.0)\nu = float(1.0)\nfor j in range(n):\n    a += u * x[0]\n    u = 0.5 * u\ny[i] = a",
+        ("loop", "a += u * x[0]"),
+    ),
+    "weight and element of one turn": (
+        "a = float(0.0)\nu = float(1.0)\nfor j in range(n):\n    u = 0.5 * u\n    a += u * x[j]\ny[i] = a",
+        ("loop", "a += u * x[j]"),
+    ),
+    "weight that carries a derivative": (
+        "a = float(0.0)\nu = float(1.0)\nb = x[0]\nfor j in range(n):\n    u = u * b\n    a += u\ny[i] = a",
+        ("loop", "u = u * b"),
+    ),
     "counter of a while": (
         "a = float(0.0)\nj = int(0)\nwhile j < n:\n    a += x[j] * x[j]\n    j += 1\ny[i] = a",
         ("loop", "a += x[j] * x[j]"),
@@ -317,6 +329,10 @@ RIGHT = {
     "local limit": "a = x[i]\nif a > 1.0:\n    a = 1.0\ny[i] = a * a",
     "sum": "a = float(0.0)\nfor j in range(n):\n    a += x[j] * x[j]\ny[i] = 3.0 * a",
     "linear recurrence": "a = float(0.0)\nfor j in range(n):\n    a = 0.5 * a + x[j] * x[j]\ny[i] = a",
+    "turns that differ in a weight alone": (
+        "a = float(0.0)\nu = float(1.0)\nfor j in range(n):\n    u = 0.5 * u\n    b = wp.sin(u * x[0])\n"
+        "    a += u * b * b\ny[i] = a"
+    ),
     "sum per turn": "a = float(0.0)\nfor j in range(n):\n    a += x[j]\n    y[j] = a",
     "value of one turn": "for j in range(n):\n    a = x[j]\n    y[j] = a * a",
     "last value": "a = float(0.0)\nfor j in range(n):\n    a = x[j] * x[j]\ny[i] = a",

@@ -34,8 +34,8 @@ def describe(event: Event, fault: Fault) -> tuple[str, str, str]:
         )
     return (
         f"the derivative of this statement in `{event.label}` needs the value of `{fault.name}`, which a "
-        "loop with a runtime bound computes: the backward pass does not run the loop again and uses the "
-        "value from before it",
+        "loop with a runtime bound computes: the backward pass goes through the loop backwards and does "
+        "not have it",
         f"move the loop into a @wp.func that returns the plain `{fault.name}`, store it in an array, or give "
         "the loop a constant bound of at most 16",
         "the loop that computes it",

@@ -136,8 +136,9 @@ class Statements(Calls):
         before = dict(frame.names)
         carried = loops.assigned_names(node.body) if self.is_dynamic(node, frame) else frozenset()
         left = loops.exits(node.body) if carried or self.is_dynamic(node, frame) else None
+        known = self.known_in_order(node, carried, frame)
         for _ in range(2):  # the second turn sees what the first one carried over
-            self.forget(carried & before.keys(), node, frame)
+            self.forget((carried - known) & before.keys(), node, frame)
             if isinstance(node, cst.While):
                 bound |= self.value(node.test, frame).depends
             if left is not None:
@@ -150,6 +151,12 @@ class Statements(Calls):
             before = dict(frame.names)
         self.forget(carried, node, frame)
         self.condition, self.arms = saved, arms
+
+    def known_in_order(self, node: Any, carried: frozenset[str], frame: Frame) -> frozenset[str]:
+        """Variables whose values the adjoint of a loop meets, although in another order."""
+        steps = loops.advanced_first(node) if carried and isinstance(node, cst.For) else {}
+        plain = [name for name, step in steps.items() if not self.value(step, frame).depends]
+        return frozenset(plain) if len(plain) == len(steps) else frozenset()
 
     def is_dynamic(self, node: Any, frame: Frame) -> bool:
         """Whether Warp leaves a loop a loop, instead of unrolling it."""
