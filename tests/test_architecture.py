@@ -29,26 +29,17 @@ ROOMS = {
     "checks": {"model", "source", "static"},
     "report": {"model", "rulebook"},
     "cli": {
-        *(
-            "model",
-            "config",
-            "rulebook",
-            "buffers",
-            "source",
-            "static",
-            "probe",
-            "report",
-            "combine",
-            "server",
-        ),
+        *("model", "config", "rulebook", "buffers", "source", "static", "probe"),
+        *("fixes", "report", "combine", "server"),
     },
     "server": {
         *("model", "config", "rulebook", "buffers", "source", "static", "checks", "probe", "report", "cli"),
     },
+    "fixes": {"model", "source", "probe"},
     "probe": {"model", "store", "combine", "buffers"},
 }
 NEVER_RUN = ("source", "static", "checks", "report", "cli", "config", "rulebook", "model", "store", "combine")
-NEVER_RUN += ("buffers", "server")
+NEVER_RUN += ("buffers", "fixes", "server")
 RUNTIME_MAY = {"numpy", "warp"}
 # In the user's process the folder is on the path by itself, under its own name.
 RUNTIME_NAMES = {"runtime", *(path.stem for path in (PACKAGE / "probe" / "runtime").glob("*.py"))}

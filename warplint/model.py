@@ -261,9 +261,12 @@ class Fix:
     """A change of the source, with the measured error before and after it."""
 
     applicability: str
+    """``verified``: measured to be right; ``unsafe``: not measured; ``display``: described, not made."""
     edits: tuple[Edit, ...] = ()
     before: float | None = None
     after: float | None = None
+    title: str = ""
+    """What it does, in a few words."""
 
 
 @dataclass(frozen=True)
@@ -400,6 +403,8 @@ class Report:
 
     results: tuple[Result, ...] = ()
     programs: tuple[ProgramRow, ...] = ()
+    fixed: tuple[Result, ...] | None = None
+    """What was fixed in this run, as it was before; None where nothing was to be fixed."""
     notices: tuple[str, ...] = ()
     """Lines worth saying beside the results (skipped calls, nothing could be probed …)."""
     shard: Mapping[str, Any] | None = None

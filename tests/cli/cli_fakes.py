@@ -17,6 +17,7 @@ from warplint.model import (
     Result,
     Verdict,
 )
+from warplint.probe import Objective
 
 TRAIN = """import warp as wp
 
@@ -52,6 +53,9 @@ class Stages:
     skipped: tuple[str, ...] = ()
     internal_errors: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    objectives: tuple[Objective, ...] = (Objective("train.py", "a", 2.0, 0.0),)
+    edited: tuple[tuple[Result, ...], tuple[ProgramRow, ...]] = ((), ())
+    """The results and rows of programs with edited files."""
     probed: list[dict[str, Any]] = field(default_factory=list)
 
     def analyze(self, files: Any, programs: Any, **options: Any) -> Any:
@@ -65,7 +69,10 @@ class Stages:
         self.probed.append({"programs": programs, "findings": findings, "settings": settings})
         for number, program in enumerate(programs, start=1):
             progress(SimpleNamespace(program=program.label, stage="done", done=number, total=len(programs)))
-        return SimpleNamespace(results=self.results, programs=self.rows, notes=self.notes)
+        told = self.edited if settings.get("overlay") else (self.results, self.rows)
+        return SimpleNamespace(
+            results=told[0], programs=told[1], notes=self.notes, objectives=self.objectives
+        )
 
 
 def result(verdict: Verdict, rule: str = "WL103", **more: Any) -> Result:

@@ -86,7 +86,7 @@ def strict(schema: dict[str, Any]) -> dict[str, Any]:
     for part in [schema, *schema["$defs"].values(), schema["$defs"]["fix"]["properties"]["edits"]["items"]]:
         if part.get("type") == "object":
             part["additionalProperties"] = False
-            optional = {"seconds", "shard", "cell"}
+            optional = {"fixed", "seconds", "shard", "cell"}
             assert set(part["properties"]) - set(part["required"]) <= optional
     return schema
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from warplint.cli import baseline, stages
 from warplint.cli.baseline import Fingerprints
+from warplint.cli.fixing import fix, offered
 from warplint.cli.options import Options
 from warplint.cli.output import read_source, save
 from warplint.cli.progress import progress
@@ -54,6 +55,8 @@ class Run:
     """Results that the baseline took away."""
     choices: tuple[Choice, ...] = ()
     """The programs of the checked tree."""
+    difference: str = ""
+    """What ``--diff`` shows."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,9 @@ def check(
         alone = tuple(finding for finding in alone if finding.location.file in asked)
     results = [unreadable(file) for file in files if file.problem]
     rows: tuple[ProgramRow, ...] = ()
+    objectives: tuple[Any, ...] = ()
     warnings = list(found.warnings)
+    programs = [choice.program for choice in choices if choice.skipped is None]
     if options.probe == "none":
         results += [unverified(finding, rules, "probing-disabled") for finding in findings]
     else:
@@ -116,12 +121,20 @@ def check(
         probed = _probe(options, chosen, findings, alone, listen)
         results += probed.results
         rows = tuple(probed.programs)
+        objectives = tuple(probed.objectives)
         warnings += probed.notes
         # A tree without a tape has nothing to measure, and that is no news.
         if rows or findings or (options.probe == "all" and any(file.screened for file in readable)):
             warnings += nothing_probed(rows, choices)
         clock.lap("probe")
     results = [rounded(named(result, rules)) for result in results]
+    fixed = None
+    if options.fix or options.diff:
+        with progress(quiet=options.quiet, verbose=options.verbose) as report_progress:
+            fixed = fix(options, rules, readable, programs, (results, rows, objectives), report_progress)
+        results, rows, readable = list(fixed.results), fixed.programs, list(fixed.files)
+        warnings += fixed.warnings
+        clock.lap("fixes")
     results = [result for result in results if options.selection.shows(result.rule, result.location.file)]
     measured = options.probe != "none" and all(row.status in _MEASURED for row in rows)
     results = apply_suppressions(results, readable, rules, options.selection, probed=measured)
@@ -133,10 +146,12 @@ def check(
         warnings += told
     if not options.show_dismissed and options.shard is None:
         results = [result for result in results if result.verdict is not Verdict.DISMISSED]
+    results = offered(results, readable, programs, options.root)
     notices = _skipped_calls(static) if options.verbose else ()
     report = Report(
         results=tuple(sorted(results, key=lambda result: result.sort_key)),
         programs=tuple(sorted(rows, key=lambda row: (row.program, row.arguments))),
+        fixed=fixed.fixed if fixed and options.fix else None,
         notices=notices,
     )
     return Run(
@@ -147,6 +162,7 @@ def check(
         timings=clock.laps,
         known=known,
         choices=tuple(choices),
+        difference=fixed.difference if fixed else "",
     )
 
 

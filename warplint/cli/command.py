@@ -37,6 +37,8 @@ def run_check(given: Mapping[str, Any]) -> int:
     if any(file is None for _, file in options.outputs):
         ensure_open()
     run = check(options, rules)
+    if options.diff:
+        write(run.difference)
     context = new_context(
         rules,
         options.root,

@@ -79,6 +79,7 @@ def cli() -> None:
 
 _WHAT = "What is checked"
 _RUNS = "Running programs"
+_FIXES = "Fixes"
 _REPORT = "The report"
 _FAILS = "What fails the run"
 _WORK = "The work"
@@ -142,6 +143,9 @@ def _option(*names: str, group: str, **more: Any) -> Callable[[Any], Any]:
 @_option("--timeout", group=_RUNS, type=_Seconds(), metavar="SECONDS", help="For one program (default: 60).")
 @_option("--budget", group=_RUNS, type=_Seconds(), metavar="SECONDS", help="For all programs (default: 600).")
 @_option("--tracker", group=_RUNS, is_flag=True, help="Run Warp's own overwrite tracker, too (slow).")
+@_option("--fix", group=_FIXES, is_flag=True, help="Apply fixes; each is measured on a copy first.")
+@_option("--diff", group=_FIXES, is_flag=True, help="Print what --fix would change; change nothing.")
+@_option("--unsafe-fixes", group=_FIXES, is_flag=True, help="Also fixes that could not be measured.")
 @_option(
     "--format",
     group=_REPORT,

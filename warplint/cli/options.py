@@ -47,6 +47,10 @@ class Options:
     format: str
     outputs: tuple[tuple[str, Path | None], ...]
     """Every report that is written, the main one last; ``None`` is standard output."""
+    fix: bool
+    diff: bool
+    """Show what fixes would change, on standard output, where no report goes then."""
+    unsafe_fixes: bool
     strict: bool
     exit_zero: bool
     static_fail_on: str
@@ -94,6 +98,11 @@ def decide(
     def flag(name: str) -> bool:
         return bool(given[name] or getattr(config, name))
 
+    probe = _probe(given, config)
+    if buffer is not None and (given["fix"] or given["diff"]):
+        raise CallError("standard input cannot be fixed: its program is not run")
+    if probe == "none" and (given["fix"] or given["diff"]) and not given["unsafe_fixes"]:
+        raise CallError("without the probe no fix can be verified; --unsafe-fixes takes those that were not")
     return Options(
         root=root,
         paths=paths,
@@ -102,12 +111,19 @@ def decide(
         exclude=tuple(given["exclude"]),
         cache=not flag("no_cache"),
         jobs=given["jobs"] or config.jobs or available(),
-        probe="none" if buffer is not None else _probe(given, config),
+        probe="none" if buffer is not None else probe,
         stop_after_static=given["stop_after"] == "static",
         entries=_entries(given, config, root),
         settings=_settings(given, config, root),
         format=given["format"] or config.format,
-        outputs=_outputs(given, config),
+        outputs=tuple(
+            (format, file)
+            for format, file in _outputs(given, config)
+            if file is not None or not given["diff"]
+        ),
+        fix=given["fix"] and not given["diff"],
+        diff=given["diff"],
+        unsafe_fixes=given["unsafe_fixes"],
         strict=flag("strict"),
         exit_zero=flag("exit_zero"),
         static_fail_on=given["static_fail_on"] or config.static_fail_on,
@@ -173,6 +189,12 @@ def _contradictions(given: Mapping[str, Any]) -> None:
         if given[one] and given[other]:
             names = " and ".join(f"--{name.replace('_', '-')}" for name in (one, other))
             raise CallError(f"{names} contradict each other")
+    mends = given["fix"] or given["diff"]
+    if given["unsafe_fixes"] and not mends:
+        raise CallError("--unsafe-fixes needs --fix or --diff")
+    for name in ("stop_after", "shard", "write_baseline"):
+        if mends and given[name]:
+            raise CallError(f"--{name.replace('_', '-')} and fixes do not go together")
 
 
 def _device(given: Mapping[str, Any], config: Config) -> str:

@@ -28,6 +28,15 @@ def discover(paths: Sequence[Path], *, root: Path, exclude: Sequence[str]) -> An
         raise CallError(str(error)) from None
 
 
+def edited(root: Path, display: str, data: bytes) -> Any:
+    """A file of the tree with other contents than it has on the disk."""
+    from warplint.source.discovery import SourceFile
+
+    file = SourceFile(root / display, display)
+    file.__dict__["_loaded"] = (data, None)
+    return file
+
+
 def open_cache(root: Path, *, enabled: bool) -> Cache:
     """What earlier runs found out about the files below ``root``."""
     from warplint.source.cache import Cache

@@ -41,6 +41,8 @@ class ProbeSettings:
     """Time steps to measure over, instead of as many as the program takes."""
     iteration: int | None = None
     """Iteration of the optimizer to measure, instead of the first ones."""
+    overlay: tuple[tuple[str, bytes], ...] = ()
+    """Files by display path with the contents to run in their place; the user's own stay as they are."""
     cache: bool = True
     """Whether what an earlier, unchanged run told may be used again."""
 
@@ -56,6 +58,19 @@ class ProgressEvent:
 
 
 @dataclass(frozen=True)
+class Objective:
+    """What a program's objective is worth in its first iteration."""
+
+    program: str
+    parameter: str
+    value: float
+    sigma: float
+    """The spread of the value from one evaluation to the next."""
+    curve: tuple[float, ...] = ()
+    """The values in the measured iterations."""
+
+
+@dataclass(frozen=True)
 class ProbeReport:
     """Verdicts for every finding, and a row for every program."""
 
@@ -65,6 +80,8 @@ class ProbeReport:
     """Lines for stderr: what went wrong beside the verdicts."""
     accounts: tuple[Account, ...] = ()
     """What is told beside the verdicts, where it was asked for; one a program."""
+    objectives: tuple[Objective, ...] = ()
+    """The objectives as the programs first compute them, before any step of an optimizer."""
 
 
 def probe(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from warplint import buffers
 
 Frame = tuple[str, int]
 """(display path, line)"""
@@ -100,9 +102,12 @@ class Facts:
 class Paths:
     """Translates between reported names (relative to the probed copy), and display paths."""
 
-    def __init__(self, project: Path, root: Path) -> None:
+    def __init__(self, project: Path, root: Path, overlay: Mapping[Path, bytes] | None = None) -> None:
         self.project = project.resolve()
         self.root = root.resolve()
+        self.overlay = overlay or {}
+        """Contents that the program was run with in the place of what is on the disk."""
+        self._lines: dict[Path, tuple[str, ...]] = {}
 
     def display(self, name: str) -> str:
         """The display path of a name the runtime reported."""
@@ -122,6 +127,21 @@ class Paths:
 
     def absolute(self, display: str) -> Path:
         return Path(os.path.realpath(display if os.path.isabs(display) else self.root / display))
+
+    def read(self, file: Path) -> bytes:
+        """The contents that the program was run with."""
+        known = self.overlay.get(file, buffers.held(file))
+        return file.read_bytes() if known is None else known
+
+    def lines(self, file: Path) -> tuple[str, ...]:
+        """The lines of a file; none if it cannot be read."""
+        if file not in self._lines:
+            try:
+                text = self.read(file).decode("utf-8", "replace")
+            except OSError:
+                text = ""
+            self._lines[file] = tuple(text.splitlines())
+        return self._lines[file]
 
     def frames(self, stack: Iterable[Any]) -> list[Frame]:
         return [(self.display(str(frame[0])), int(frame[1])) for frame in stack]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from warplint.probe.facts import Paths
@@ -51,7 +49,7 @@ def says_meant(stack: Sequence[Sequence[Any]], name: str | None, paths: Paths) -
 def says_surrogate(place: Sequence[Any], paths: Paths) -> bool:
     """Whether a function, or the lines above it, say that it is no derivative on purpose."""
     line = int(place[1])
-    lines = _read(paths.absolute(paths.display(str(place[0]))))
+    lines = paths.lines(paths.absolute(paths.display(str(place[0]))))
     body: list[str] = []
     for text in lines[line - 1 : line + 4 * LINES_ABOVE]:
         if body and not text.strip() and len(body) > 2:
@@ -63,7 +61,7 @@ def says_surrogate(place: Sequence[Any], paths: Paths) -> bool:
 def says_truncated(place: Sequence[Any], paths: Paths) -> bool:
     """Whether the function a place is in, or the head of its module, says that windows are meant."""
     file, line = paths.absolute(paths.display(str(place[0]))), int(place[1])
-    lines = _read(file)
+    lines = paths.lines(file)
     try:
         tree = ast.parse("\n".join(lines))
     except (SyntaxError, ValueError):
@@ -80,7 +78,7 @@ def _docstrings(place: Sequence[Any], paths: Paths) -> str:
     """Those of a place's module and of the classes and functions around it."""
     file, line = paths.absolute(paths.display(str(place[0]))), int(place[1])
     try:
-        tree = ast.parse("\n".join(_read(file)))
+        tree = ast.parse("\n".join(paths.lines(file)))
     except (SyntaxError, ValueError):
         return ""
     found = [ast.get_docstring(tree) or ""]
@@ -93,13 +91,5 @@ def _docstrings(place: Sequence[Any], paths: Paths) -> str:
 
 def _lines(place: Sequence[Any], paths: Paths) -> str:
     line = int(place[1])
-    lines = _read(paths.absolute(paths.display(str(place[0]))))
+    lines = paths.lines(paths.absolute(paths.display(str(place[0]))))
     return "\n".join(lines[max(0, line - LINES_ABOVE - 1) : line])
-
-
-@lru_cache(maxsize=64)
-def _read(file: Path) -> tuple[str, ...]:
-    try:
-        return tuple(file.read_text(encoding="utf-8", errors="replace").splitlines())
-    except OSError:
-        return ()

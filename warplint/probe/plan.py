@@ -16,8 +16,7 @@ from warplint.probe.account import account_of
 from warplint.probe.cache import VerdictCache, key_of
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.interpreter import Interpreter, NoInterpreter, choose
-from warplint.probe.scratch import project_root
-from warplint.probe.session import run_program
+from warplint.probe.session import paths_of, run_program
 from warplint.probe.verdicts import Judged, judge_program
 
 
@@ -62,12 +61,12 @@ def run_all(
     made_up = synthesised.decide(unreached, alone, settings, deadline, progress)
     for name in _met_nowhere(judged):
         notes[f"--set {name}: no program that was run loads such a module"] = None
-    # Sorted: programs that run at the same time end in any order.
     return ProbeReport(
         _merge(findings, judged, made_up),
         tuple(j.row for j in judged),
-        tuple(sorted(notes)),
+        tuple(sorted(notes)),  # programs that run at the same time end in any order
         tuple(j.account for j in judged if j.account is not None),
+        tuple(objective for j in judged for objective in j.objectives),
     )
 
 
@@ -87,7 +86,7 @@ def _probe_program(
 ) -> Judged:
     started = time.monotonic()
     entry = Path(program.file) if Path(program.file).is_absolute() else settings.root / program.file
-    paths = Paths(project_root(entry, settings.root), settings.root)
+    paths = paths_of(entry, settings)
     seconds = min(settings.timeout, deadline - started)
     try:
         interpreter = choose(entry, settings.python, settings.root)
@@ -96,7 +95,7 @@ def _probe_program(
     if seconds < 5.0:
         reason = f"the budget of {settings.budget:g} s for all programs was used up"
         return judge_program(program, findings, Facts(blocked=reason), paths, interpreter.path)
-    cache = VerdictCache.of_user() if settings.cache else VerdictCache(None)
+    cache = VerdictCache.of_user() if settings.cache and not settings.overlay else VerdictCache(None)
     key = key_of(program, findings, interpreter, settings)
     told = cache.get(key)
     if told is not None:

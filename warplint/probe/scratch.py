@@ -17,6 +17,7 @@ import tempfile
 import time
 import uuid
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -136,10 +137,15 @@ class Scratch:
 
     def _write_unsaved(self) -> None:
         """What an editor holds of the project is run as it stands there."""
-        for path, data in buffers.below(self.root).items():
+        self.lay_over(buffers.below(self.root))
+
+    def lay_over(self, contents: Mapping[Path, bytes]) -> None:
+        """Give files of the copy other contents; one that has no copy here is left alone."""
+        for path, data in contents.items():
             copy = self.to_scratch(path)
-            if copy.resolve().is_relative_to(self.tree):  # not through a link to what was too big
+            if copy != path and copy.parent.resolve().is_relative_to(self.tree):
                 copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.unlink(missing_ok=True)  # it may be a link to the original
                 copy.write_bytes(data)
 
     def to_scratch(self, path: Path) -> Path:

@@ -42,7 +42,7 @@ def run_program(
     entry = absolute(program.file, settings.root)
     directory = absolute(program.working_directory, settings.root)
     project = project_root(entry, settings.root)
-    paths = Paths(project, settings.root)
+    paths = paths_of(entry, settings)
     facts = Facts()
 
     def listen(message: dict[str, Any]) -> None:
@@ -55,6 +55,7 @@ def run_program(
             facts.take(_in_the_users_words(message, scratch))
 
     with Scratch(project, directory) as scratch:
+        scratch.lay_over(paths.overlay)
         spec = {
             **program_spec(program, settings, entry, directory),
             "program": str(scratch.to_scratch(entry)),
@@ -79,6 +80,12 @@ def run_program(
             if outcome.kind == "timeout":
                 facts.blocked = f"timed out after {seconds:g} s"
     return facts, paths, outcome
+
+
+def paths_of(entry: Path, settings: ProbeSettings) -> Paths:
+    """How the files of a program are named, and what they hold."""
+    overlay = {absolute(file, settings.root).resolve(): data for file, data in settings.overlay}
+    return Paths(project_root(entry, settings.root), settings.root, overlay)
 
 
 def _with_original_paths(message: dict[str, Any], scratch: Scratch) -> dict[str, Any]:

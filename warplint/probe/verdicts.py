@@ -8,7 +8,7 @@ brings the difference within noise while putting it back alone brings it back.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from warplint.model import (
     Result,
     Verdict,
 )
-from warplint.probe import causes, progress
+from warplint.probe import Objective, causes, progress
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.intent import says_detached
 from warplint.probe.signature import signature
@@ -48,6 +48,7 @@ class Judged:
     """Constants that were to be replaced, of modules that the program does not load."""
     account: Account | None = None
     """What is told beside the verdicts, if it was asked for."""
+    objectives: tuple[Objective, ...] = ()
 
 
 def judge_program(
@@ -598,7 +599,14 @@ class _Judge:
             forward_passes=facts.forward_passes,
         )
         pairs = tuple((f, self.decided[id(f)]) for f in self.findings if id(f) in self.decided)
-        return Judged(row, tuple(self.results), pairs, tuple(self.replays), tuple(facts.unmet))
+        return Judged(
+            row,
+            tuple(self.results),
+            pairs,
+            tuple(self.replays),
+            tuple(facts.unmet),
+            objectives=tuple(_first_objectives(self.program.label, facts.episodes)),
+        )
 
 
 _HINTS = {
@@ -616,6 +624,16 @@ _HINTS = {
     "sparse": "only some entries are wrong: look for values that leave the tape (numpy, float()), "
     "counters and branches",
 }
+
+
+def _first_objectives(program: str, episodes: list[dict[str, Any]]) -> Iterator[Objective]:
+    """The objective of each parameter in the first iteration, which no update has touched yet."""
+    for rows in _by_parameter(episodes):
+        first = rows[0]
+        if first["iteration"] == 1 and first.get("value") is not None:
+            value, sigma = float(first["value"]), float(first.get("sigma") or 0.0)
+            curve = tuple(float(row["value"]) for row in rows if row.get("value") is not None)
+            yield Objective(program, first["parameter"], value, sigma, curve)
 
 
 def _by_parameter(episodes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -26,6 +26,8 @@ def render(report: Report, context: Context) -> str:
 
         story = dict(round_floats(to_plain(report.account)))
         document["verification"] = {"headline": headline(report), **story}
+    if report.fixed is not None:
+        document["fixed"] = [result_record(result) for result in report.fixed]
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -234,15 +234,25 @@ def _region(place: Location, *, one_line: bool = False) -> Any:
     )
 
 
+def _replaced(place: Location) -> Any:
+    """A region to its very end; an empty one is where something is inserted."""
+    return om.Region(
+        start_line=place.line,
+        start_column=place.column,
+        end_line=place.end_line,
+        end_column=place.end_column,
+    )
+
+
 def _fix(fix: Fix, context: Context) -> Any:
     files: dict[str, list[Any]] = {}
     for edit in fix.edits:
         replacement = om.Replacement(
-            deleted_region=_region(edit.location), inserted_content=om.ArtifactContent(text=edit.text)
+            deleted_region=_replaced(edit.location), inserted_content=om.ArtifactContent(text=edit.text)
         )
         files.setdefault(edit.location.file, []).append(replacement)
     return om.Fix(
-        description=om.Message(text=f"Applicability: {fix.applicability}."),
+        description=om.Message(text=f"{fix.title or 'Fix'} (applicability: {fix.applicability})."),
         artifact_changes=[
             om.ArtifactChange(artifact_location=_artifact(file, context), replacements=replacements)
             for file, replacements in files.items()

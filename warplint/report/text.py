@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from dataclasses import replace
 
-from warplint.model import Evidence, ProgramRow, ProgramStatus, Removal, Report, Result, Verdict
+from warplint.model import Evidence, Fix, ProgramRow, ProgramStatus, Removal, Report, Result, Verdict
 from warplint.report.context import Context, fails_as_error, says_more
 from warplint.report.excerpt import excerpt
 from warplint.report.lines import plain
@@ -53,6 +53,8 @@ def render(report: Report, context: Context) -> str:
     if context.quiet:
         return "".join(writer.one_line(result) for result in report.results)
     blocks = [writer.result(result) for result in report.results]
+    if report.fixed:
+        blocks.append(writer.fixed(report.fixed))
     rows = writer.without_what_is_said(report)
     if writer.programs_are_news(rows):
         blocks.append(writer.programs(rows))
@@ -98,13 +100,31 @@ class Writer:
         if result.help:
             lines += self.wrap(f"help: {result.help}")
         if result.fix and result.fix.edits:
-            lines += self.wrap(f"a fix is known ({result.fix.applicability})")
+            lines += self.wrap(f"fix: {result.fix.title or 'a fix is known'} ({self.how_sure(result.fix)})")
         if result.evidence and result.evidence.harness:
             lines += self.wrap(f"evidence: {result.evidence.harness}")
         if result.docs and self.context.verbose:
             lines += self.wrap(f"docs: {result.docs}")
         while not lines[-1]:
             lines.pop()
+        return lines
+
+    @staticmethod
+    def how_sure(fix: Fix) -> str:
+        if fix.applicability != "verified":
+            return "not measured; --fix tries it"
+        if fix.before is None or fix.after is None:
+            return "verified"
+        return f"verified: {percent(fix.before)} -> {percent(fix.after)}"
+
+    def fixed(self, results: tuple[Result, ...]) -> list[str]:
+        lines = [self.paint("dim", "fixed")]
+        for result in results:
+            place, fix = result.location, result.fix
+            lines += self.wrap(f"{place.file}:{place.line}:{place.column} {result.rule} {result.name}")
+            if fix:
+                sure = "not verified" if fix.applicability != "verified" else self.how_sure(fix)
+                lines += self.wrap(f"{fix.title} ({sure})", _INDENT * 2)
         return lines
 
     def excerpt(self, result: Result) -> list[str]:
@@ -245,6 +265,8 @@ class Writer:
         words = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
         if counts[Verdict.NOTE] > 1:
             words[words.index(f"{counts[Verdict.NOTE]} note")] += "s"
+        if report.fixed:
+            words.insert(0, f"{len(report.fixed)} fixed")
         files = _count(self.context.checked_files, "file", "files")
         text = f"{', '.join(words)} in {files}" if words else f"nothing found in {files}"
         if self.context.known:

@@ -44,7 +44,7 @@ def _place(cause: dict[str, Any], paths: Paths) -> Location:
     if cause["argument"] is None:
         return found
     try:
-        tree = ast.parse(paths.absolute(found.file).read_bytes())
+        tree = ast.parse(paths.read(paths.absolute(found.file)))
     except (OSError, SyntaxError, ValueError):
         return found
     for node in ast.walk(tree):

@@ -1,0 +1,210 @@
+"""`--fix` and `--diff`: looks for fixes that verify, and writes or shows them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from warplint.cli import stages
+from warplint.cli.options import Options
+from warplint.model import Fix, Program, ProgramRow, Result, Rule, Verdict
+
+__all__ = ["Fixed", "fix", "offered"]
+
+_OPEN = (Verdict.CONFIRMED, Verdict.LATENT, Verdict.UNVERIFIED)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What looking for fixes came to: the check of the program as it is now, fixed or not."""
+
+    results: tuple[Result, ...]
+    programs: tuple[ProgramRow, ...]
+    files: tuple[Any, ...]
+    fixed: tuple[Result, ...] = ()
+    difference: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def offered(
+    results: Sequence[Result], files: Sequence[Any], programs: Sequence[Program], root: Path
+) -> list[Result]:
+    """Results with the fix that ``--fix`` would try first; nothing is run for it."""
+    from warplint.fixes import RESTRUCTURINGS, candidates
+    from warplint.fixes.project import Project
+
+    if not any(result.verdict in _OPEN for result in results):
+        return list(results)
+    project = Project(_editable(files, programs), _reader(files, programs, root))
+    offers = []
+    for result in results:
+        if result.verdict in _OPEN and result.rule in RESTRUCTURINGS:
+            result = replace(result, fix=Fix("display", title=result.help or ""))
+        elif result.verdict in _OPEN and result.fix is None:
+            found = candidates(result, project)
+            if found:
+                result = replace(result, fix=Fix("unsafe", found[0].edits, title=found[0].title))
+        offers.append(result)
+    return offers
+
+
+def fix(
+    options: Options,
+    rules: Mapping[str, Rule],
+    files: Sequence[Any],
+    programs: Sequence[Program],
+    told: tuple[Sequence[Result], Sequence[ProgramRow], Sequence[Any]],
+    progress: Callable[[Any], None],
+) -> Fixed:
+    """Look for fixes of what is confirmed; write those that verify, or tell them."""
+    from warplint.fixes.files import difference
+    from warplint.fixes.proof import Search, Trial, identity
+
+    trial = Trial(tuple(told[0]), tuple(told[1]), tuple(told[2]))
+    read = _reader(files, programs, options.root)
+    runs = _Runs(options, rules, files, programs, trial, progress)
+    search = Search(_editable(files, programs), read, runs.run)
+    search.wanted = lambda result: _is_shown(result, options, search.contents, read)
+    after = search.mend(trial) if options.probe != "none" else trial
+    mended = {identity(m.result): m for m in search.mended}
+    taken = [m for m in mended.values() if m.fix.applicability == "verified"]
+    if options.unsafe_fixes:
+        for result in after.results:
+            if result.verdict in _OPEN and search.wanted(result):
+                made = search.make_anyway(result, mended.get(identity(result)))
+                taken += [made] if made is not None else []
+    known = {identity(m.result): m.fix for m in (*mended.values(), *taken)}
+    before = tuple(replace(r, fix=known.get(identity(r), r.fix)) for r in trial.results)
+    was = {file: data for file in search.contents if (data := read(file)) is not None}
+    changed = {file: now for file, now in search.contents.items() if now != was.get(file)}
+    if options.diff:
+        return Fixed(before, trial.programs, tuple(files), difference=difference(was, changed))
+    problem = _write(options.root, was, changed)
+    if problem:
+        return Fixed(before, trial.programs, tuple(files), warnings=(problem,))
+    done = {identity(m.result) for m in taken}
+    results = tuple(
+        r if identity(r) in done else replace(r, fix=known.get(identity(r), r.fix)) for r in after.results
+    )
+    now = tuple(
+        stages.edited(options.root, file.display, changed[file.display]) if file.display in changed else file
+        for file in files
+    )
+    fixed = tuple(replace(m.result, fix=m.fix) for m in taken)
+    return Fixed(results, after.programs, now, fixed)
+
+
+def _write(root: Path, was: Mapping[str, bytes], now: Mapping[str, bytes]) -> str | None:
+    from warplint.fixes.files import NotWrittenError, write_over
+
+    try:
+        write_over({root / file: (was[file], data) for file, data in now.items()})
+    except NotWrittenError as error:
+        return f"nothing was fixed: {error}"
+    return None
+
+
+def _editable(files: Sequence[Any], programs: Iterable[Program]) -> list[str]:
+    """The checked files, and what the programs import of the same tree."""
+    names = {file.display for file in files}
+    names |= {name for program in programs for name in program.closure if not name.startswith(("/", ".."))}
+    return sorted(names)
+
+
+def _reader(files: Sequence[Any], programs: Sequence[Program], root: Path) -> Callable[[str], bytes | None]:
+    """The contents of files as they were when they were checked."""
+    known = {file.display: file for file in files}
+    extra: dict[str, bytes | None] = {}
+
+    def read(name: str) -> bytes | None:
+        if name in known:
+            return bytes(known[name].data)
+        if name not in extra:
+            try:
+                extra[name] = (root / name).read_bytes()
+            except OSError:
+                extra[name] = None
+        return extra[name]
+
+    return read
+
+
+def _is_shown(
+    result: Result, options: Options, contents: Mapping[str, bytes], read: Callable[[str], bytes | None]
+) -> bool:
+    """Whether the user wants to hear of a result: neither left out nor suppressed."""
+    from warplint.source.suppressions import suppressions
+
+    file = result.location.file
+    if not options.selection.shows(result.rule, file):
+        return False
+    data = contents.get(file) or read(file) or b""
+    if b"warplint:" not in data:
+        return True
+    lines = (result.location.line, result.location.end_line)
+    comments = suppressions(data.decode("utf-8-sig", "replace"))
+    return not comments.covers(result.rule, result.name, lines)
+
+
+class _Runs:
+    """Checks edited files with the programs that use them; what nothing edited touches stays as it was."""
+
+    def __init__(
+        self,
+        options: Options,
+        rules: Mapping[str, Rule],
+        files: Sequence[Any],
+        programs: Sequence[Program],
+        trial: Any,
+        progress: Callable[[Any], None],
+    ) -> None:
+        self.options, self.rules, self.files, self.programs = options, rules, files, programs
+        self.trial, self.progress = trial, progress
+        self.deadline = time.monotonic() + float(options.settings["budget"])
+
+    def run(self, contents: Mapping[str, bytes]) -> Any:
+        from warplint.cli.check import named
+        from warplint.fixes.proof import Trial
+        from warplint.report.numbers import rounded
+        from warplint.source.cache import Cache
+
+        root = self.options.root
+        programs = [p for p in self.programs if {p.file, *p.closure}.intersection(contents)]
+        names = {name for p in programs for name in (p.file, *p.closure)} | set(contents)
+        files = [file for file in self.files if file.display in names and file.display not in contents]
+        files += [stages.edited(root, name, data) for name, data in contents.items()]
+        files.sort(key=lambda file: file.display)
+        static = stages.analyze(files, programs, root=root, cache=Cache(), jobs=1)
+        settings = {
+            **self.options.settings,
+            "overlay": tuple(sorted(contents.items())),
+            "evidence": False,
+            "budget": max(self.deadline - time.monotonic(), 1.0),
+        }
+        probed = stages.probe(programs, static.findings, settings, self.progress)
+        labels = {p.label for p in programs}
+        rows = {(row.program, row.arguments) for row in probed.programs}
+        return Trial(
+            results=tuple(
+                sorted(
+                    (
+                        *(rounded(named(result, self.rules)) for result in probed.results),
+                        *(r for r in self.trial.results if not _again(r, labels, names)),
+                    ),
+                    key=lambda result: result.sort_key,
+                )
+            ),
+            programs=(
+                *probed.programs,
+                *(row for row in self.trial.programs if (row.program, row.arguments) not in rows),
+            ),
+            objectives=probed.objectives,
+        )
+
+
+def _again(result: Result, labels: set[str], names: set[str]) -> bool:
+    """Whether a result of the first check was decided anew."""
+    return result.program in labels if result.program else result.location.file in names

@@ -1,0 +1,271 @@
+"""Which fixes are right: each is tried on the edited program, with the ordinary probe.
+
+A fix counts as verified when the program that it mends measures right, or when its finding is gone
+and nothing is confirmed that was not confirmed before. A fix that brings another finding to light
+waits: it is verified together with the fix of that one, or not at all.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from warplint.fixes import candidates
+from warplint.fixes.project import Candidate, Project
+from warplint.fixes.source import apply_edits
+from warplint.fixes.translate import translate_back
+from warplint.model import Edit, Fix, ProgramRow, ProgramStatus, Result, Verdict
+
+if TYPE_CHECKING:
+    from warplint.probe import Objective
+
+__all__ = ["Mended", "Outcome", "Search", "Trial", "compare"]
+
+MOST_TRIALS = 16
+"""Runs of edited programs in one call; each takes seconds."""
+_SAME = 1e-4
+_MEASURED = (ProgramStatus.VERIFIED, ProgramStatus.WRONG)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a check of the (edited) files came to."""
+
+    results: tuple[Result, ...]
+    programs: tuple[ProgramRow, ...]
+    objectives: tuple[Objective, ...] = ()
+
+
+class Outcome(enum.Enum):
+    """What a trial says about a change."""
+
+    VERIFIED = "every program that runs the edited code is measured right"
+    BETTER = "the finding is gone, and nothing new is confirmed"
+    REVEALED = "the finding is gone, and another one has come to light"
+    UNDECIDED = "it could not be measured"
+    REFUTED = "it mends nothing, or changes what the program computes"
+
+
+@dataclass(frozen=True)
+class Mended:
+    """A result with the change that was found for it."""
+
+    result: Result
+    fix: Fix
+
+
+Files = Mapping[str, bytes]
+Identity = tuple[str, str, str]
+Runner = Callable[[Files], Trial]
+
+
+@dataclass
+class Search:
+    """Looks for changes that verify. ``read`` gives the files as they are, ``run`` checks edited ones."""
+
+    files: Sequence[str]
+    read: Callable[[str], bytes | None]
+    run: Runner
+    wanted: Callable[[Result], bool] = lambda result: True
+    trials_left: int = MOST_TRIALS
+    mended: list[Mended] = field(default_factory=list)
+    contents: dict[str, bytes] = field(default_factory=dict)
+    """The edited files."""
+    _stages: list[tuple[Edit, ...]] = field(default_factory=list)
+    """The edits made so far, by step."""
+    _failed: Counter[Identity] = field(default_factory=Counter)
+
+    def mend(self, trial: Trial) -> Trial:
+        """Mend what can be; the check of the edited files comes back."""
+        waiting: list[Mended] = []
+        sure = (trial, dict(self.contents), len(self._stages))
+        while self.trials_left > 0:
+            step = self._step(trial)
+            if step is None:
+                break
+            trial, self.contents, edits, found = step.after, step.contents, step.edits, step.mended
+            waiting += [self._translated(m) for m in found]
+            self._stages.append(edits)
+            if step.outcome is Outcome.VERIFIED or (
+                step.outcome is Outcome.BETTER and len(waiting) == len(found)
+            ):
+                self.mended += [_verified(m, trial) for m in waiting]
+                waiting, sure = [], (trial, dict(self.contents), len(self._stages))
+        trial, self.contents, kept = sure
+        del self._stages[kept:]
+        known = {identity(m.result) for m in self.mended}
+        self.mended += [m for m in waiting if identity(m.result) not in known]
+        return trial
+
+    def _step(self, trial: Trial) -> _Step | None:
+        """The first change, or set of changes, that helps."""
+        project = self._project()
+        targets = [r for r in trial.results if r.verdict is Verdict.CONFIRMED and self.wanted(r)]
+        targets.sort(key=lambda r: self._failed[identity(r)])
+        options = [(r, found) for r in targets if (found := candidates(r, project))]
+        revealed: _Step | None = None
+        undecided: dict[Identity, Mended] = {}
+        for chosen in _attempts(options):
+            if self.trials_left <= 0:
+                break
+            edits = tuple(dict.fromkeys(e for _, candidate in chosen for e in candidate.edits))
+            contents = self._edited(edits)
+            if contents is None:
+                continue
+            self.trials_left -= 1
+            after = self.run(contents)
+            outcome = compare(
+                trial, after, [result for result, _ in chosen], all(c.same_values for _, c in chosen)
+            )
+            here = [Mended(result, _fix("unsafe", candidate, worst(result))) for result, candidate in chosen]
+            step = _Step(outcome, after, contents, edits, here)
+            if outcome in (Outcome.VERIFIED, Outcome.BETTER):
+                return step
+            if outcome is Outcome.REVEALED:
+                revealed = revealed or step
+            if len(chosen) == 1:
+                self._failed[identity(chosen[0][0])] += 1
+                if outcome is Outcome.UNDECIDED:
+                    undecided.setdefault(identity(chosen[0][0]), self._translated(here[0]))
+        if revealed is None:
+            self.mended += undecided.values()
+        return revealed
+
+    def make_anyway(self, result: Result, known: Mended | None) -> Mended | None:
+        """Edit the files with a fix that could not be measured; one that was refuted is never made."""
+        if known is None and result.verdict is Verdict.CONFIRMED:
+            return None  # all that is known was tried
+        found = candidates(result, self._project())
+        if known is not None:
+            found = [candidate for candidate in found if candidate.title == known.fix.title]
+        contents = self._edited(found[0].edits) if found else None
+        if contents is None:
+            return None
+        made = self._translated(Mended(result, _fix("unsafe", found[0], worst(result))))
+        self.contents = contents
+        self._stages.append(found[0].edits)
+        return made
+
+    def _project(self) -> Project:
+        return Project(self.files, lambda file: self.contents.get(file, self.read(file)))
+
+    def _edited(self, edits: Sequence[Edit]) -> dict[str, bytes] | None:
+        """The files with edits made; None where they get in each other's way."""
+        contents = dict(self.contents)
+        try:
+            for file in dict.fromkeys(edit.location.file for edit in edits):
+                data = contents.get(file, self.read(file))
+                if data is None:
+                    return None
+                contents[file] = apply_edits(data, [e for e in edits if e.location.file == file])
+        except ValueError:
+            return None
+        return contents
+
+    def _translated(self, m: Mended) -> Mended:
+        """Edits of edited files as edits of the files as they are on the disk."""
+        edits = translate_back(m.fix.edits, self._stages)
+        return replace(m, fix=replace(m.fix, edits=edits or ()))
+
+
+@dataclass(frozen=True)
+class _Step:
+    outcome: Outcome
+    after: Trial
+    contents: dict[str, bytes]
+    edits: tuple[Edit, ...]
+    mended: list[Mended]
+
+
+def _fix(applicability: str, candidate: Candidate, before: float | None) -> Fix:
+    return Fix(applicability, candidate.edits, before, None, candidate.title)
+
+
+def _attempts(
+    options: Sequence[tuple[Result, list[Candidate]]],
+) -> Iterator[list[tuple[Result, Candidate]]]:
+    """All results at once with what is most likely, then each by itself with all there is."""
+    if len(options) > 1:
+        yield [(result, found[0]) for result, found in options]
+    for result, found in options:
+        for candidate in found:
+            yield [(result, candidate)]
+
+
+def compare(before: Trial, after: Trial, targets: Sequence[Result], same_values: bool) -> Outcome:
+    """What a change did, from the checks before and after it."""
+    rows = {_label(row): row for row in before.programs}
+    touched = [row for row in after.programs if _label(row) in rows]
+    if not touched or any(r.rule == "WL002" for r in after.results):
+        return Outcome.REFUTED
+    for row in touched:
+        if row.status is ProgramStatus.BLOCKED and rows[_label(row)].status is not ProgramStatus.BLOCKED:
+            return Outcome.REFUTED
+    comparable = _values_agree(before, after)
+    if same_values and comparable is False:
+        return Outcome.REFUTED
+    was, now = _heavy(before.results), _heavy(after.results)
+    if any(now[identity(t)] >= was[identity(t)] for t in targets):
+        return Outcome.REFUTED
+    if any(row.status not in _MEASURED for row in touched) or (same_values and comparable is None):
+        return Outcome.UNDECIDED
+    if all(row.status is ProgramStatus.VERIFIED for row in touched):
+        return Outcome.VERIFIED
+    confirmed = Counter(identity(r) for r in after.results if r.verdict is Verdict.CONFIRMED)
+    known = Counter(identity(r) for r in before.results if r.verdict is Verdict.CONFIRMED)
+    if confirmed - known:
+        # A mismatch that nothing explains is no finding that a next fix could take up.
+        new = {identity[0] for identity in confirmed - known}
+        return Outcome.REFUTED if new == {"WL901"} else Outcome.REVEALED
+    return Outcome.BETTER
+
+
+def _heavy(results: Sequence[Result]) -> Counter[Identity]:
+    """How often each finding is confirmed or latent."""
+    heavy = (Verdict.CONFIRMED, Verdict.LATENT)
+    return Counter(identity(r) for r in results if r.verdict in heavy)
+
+
+def identity(result: Result) -> Identity:
+    """A name of a finding that survives a change of line numbers."""
+    return (result.rule, result.location.file, re.sub(r"\d+", "#", result.message))
+
+
+def _label(row: ProgramRow) -> tuple[str, tuple[str, ...]]:
+    return (row.program, row.arguments)
+
+
+def _values_agree(before: Trial, after: Trial) -> bool | None:
+    """Whether the programs still compute the same objective; None where nothing can be compared."""
+    told = {(o.program, o.parameter): o for o in before.objectives}
+    pairs = [(told[key], o) for o in after.objectives if (key := (o.program, o.parameter)) in told]
+    if not pairs:
+        return None
+    lengths = {_label(row): row.substitutions for row in before.programs}
+    if any(lengths.get(_label(row), row.substitutions) != row.substitutions for row in after.programs):
+        return None
+    return all(_close(a, b) for a, b in pairs)
+
+
+def _close(a: Objective, b: Objective) -> bool:
+    if not (math.isfinite(a.value) and math.isfinite(b.value)):
+        return not math.isfinite(a.value)  # a fix may make finite what was not
+    return abs(a.value - b.value) <= _SAME * max(abs(a.value), abs(b.value)) + 4.0 * max(a.sigma, b.sigma)
+
+
+def worst(result: Result) -> float | None:
+    """The largest relative error among the checks of a result."""
+    checks = result.evidence.checks if result.evidence else ()
+    return max((c.relative_error for c in checks if not c.outcome.startswith("inconclusive")), default=None)
+
+
+def _verified(m: Mended, trial: Trial) -> Mended:
+    """A fix with the error that is left in the program that its finding was confirmed in."""
+    left = [worst(r) for r in trial.results if r.rule == "WL902" and r.program == m.result.program]
+    after = max((error for error in left if error is not None), default=None)
+    return replace(m, fix=replace(m.fix, applicability="verified", after=after))
