@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,8 +87,8 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def link(rule: Rule) -> str:
-    return f"[{rule.id} {rule.name}]({rule.id}-{rule.name}.md)"
+def link(rule: Rule, folder: str = "") -> str:
+    return f"[{rule.id} {rule.name}]({folder}{rule.id}-{rule.name}.md)"
 
 
 def index_by_family() -> str:
@@ -131,6 +132,30 @@ def applies(versions: str, version: str) -> bool:
         if not holds[match[1]]:
             return False
     return True
+
+
+def programs_by_rule() -> str:
+    """How many wrong and right programs the tests have of each rule."""
+    expected = ROOT / "fixtures" / "expected.toml"
+    of_fixtures = Counter(f["rule"] for f in toml(expected.read_text(encoding="utf-8"))["fixture"])
+    rows = ["| rule | on its page | in `fixtures` | found by reading |", "|---|---|---|---|"]
+    pairs = 0
+    for rule in load_rules().values():
+        on_page, fixtures = int(bool(rule.bad)), of_fixtures[rule.id]
+        if on_page + fixtures:
+            reading = rule.extra.get("found") != "run" and not rule.versions.startswith("<")
+            says = "yes" if reading else "no, by the run alone"
+            rows.append(f"| {link(rule, 'rules/')} | {on_page} | {fixtures} | {says} |")
+            pairs += on_page + fixtures
+    return f"{pairs} wrong programs, each with its right twin:\n\n" + "\n".join(rows)
+
+
+def toml(text: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib.loads(text)
 
 
 # --- the command line ----------------------------------------------------------------------
@@ -220,4 +245,5 @@ PARTS: Mapping[str, Any] = {
     "rules-by-family": index_by_family,
     "rules-by-version": index_by_version,
     "commands": command_line,
+    "programs-by-rule": programs_by_rule,
 }
