@@ -163,12 +163,17 @@ def toml(text: str) -> dict[str, Any]:
 
 def command_line() -> str:
     """Every command with its arguments and options, from click."""
-    context = click.Context(cli, info_name="warplint")
+    context = click.Context(cli, info_name="warplint", **cli.context_settings)
     parts = [commands_table(context)]
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
         if command is not None and not command.hidden:
-            parts.append(command_section(command, click.Context(command, info_name=name, parent=context)))
+            parts.append(
+                command_section(
+                    command,
+                    click.Context(command, info_name=name, parent=context, **command.context_settings),
+                )
+            )
     return "\n\n".join(parts)
 
 

@@ -189,6 +189,8 @@ class Program:
     """Files of the checked tree the entry imports, itself included, sorted."""
     reaches_tape: bool = True
     """Whether the closure holds a tape or a manual adjoint launch; only such programs are run."""
+    module: str | None = None
+    """The name by which ``python -m`` runs it, where it cannot be run as a file."""
 
     @property
     def label(self) -> str:

@@ -194,9 +194,9 @@ def test_a_file_that_does_not_parse_is_a_result(project, stages, warplint):
     run = warplint("--no-probe", "--static-fail-on", "never", "--format", "json")
     assert run.status == 1
     assert [
-        (item["rule"], item["location"]["file"], item["location"]["line"])
+        (item["rule"], item["location"]["file"], item["location"]["line"], item["location"]["column"])
         for item in json.loads(run.out)["results"]
-    ] == [("WL002", "broken.py", 3), ("WL002", "latin.py", 1), ("WL103", "train.py", 7)]
+    ] == [("WL002", "broken.py", 3, 5), ("WL002", "latin.py", 2, 6), ("WL103", "train.py", 7, 13)]
 
 
 def test_list_programs(project, stages, warplint):
@@ -216,6 +216,7 @@ def test_list_programs(project, stages, warplint):
             "program": "train.py",
             "arguments": ["--small"],
             "working_directory": ".",
+            "module": None,
             "runs": True,
             "reason": None,
         }
@@ -366,10 +367,39 @@ def test_suppression_of_a_dismissed_finding_is_in_use(project, stages, warplint)
     assert rules_in(warplint("--format", "json").out) == []
 
 
+def complaints(run) -> list[str]:
+    return [item["message"] for item in json.loads(run.out)["results"] if item["rule"] == "WL001"]
+
+
 def test_suppression_that_names_an_unknown_rule(project, stages, warplint):
     suppress(project, "# warplint: ignore[WL77]")
-    run = warplint("--no-probe")
-    assert "this comment names an unknown rule: WL77" in run.out
+    assert complaints(warplint("--no-probe", "--format", "json")) == [
+        "this comment names an unknown rule: WL77"
+    ]
+    # Also where the others it names are right.
+    suppress(project, "# warplint: ignore[WL103, aliased-sate]")
+    run = warplint("--no-probe", "--format", "json")
+    assert complaints(run) == [
+        "this comment names an unknown rule: aliased-sate; did you mean aliased-state?"
+    ]
+    assert rules_in(run.out) == ["WL001"]
+
+
+@pytest.mark.parametrize("comment", ["ignore[WL103", "ignore WL103", "ignore(WL103)", "ignroe[WL103]"])
+def test_a_suppression_that_cannot_be_understood(project, stages, warplint, comment):
+    suppress(project, f"# warplint: {comment}")
+    run = warplint("--no-probe", "--format", "json")
+    assert rules_in(run.out) == ["WL103", "WL001"]
+    assert complaints(run)[0].startswith("this comment suppresses nothing: ")
+    assert run.status == 1
+
+
+def test_suppression_of_which_a_part_is_used(project, stages, warplint):
+    suppress(project, "# warplint: ignore[WL103, WL104]")
+    assert complaints(warplint("--no-probe", "--format", "json")) == []  # it may be for what is measured
+    stages.rows = (row(ProgramStatus.VERIFIED),)
+    stages.results = (result(Verdict.LATENT),)
+    assert complaints(warplint("--format", "json")) == ["this comment need not name WL104: no WL104 here"]
 
 
 def test_a_bare_comment_does_not_excuse_itself(project, stages, warplint):

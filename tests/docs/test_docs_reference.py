@@ -123,18 +123,6 @@ def test_a_report_of_a_real_tree(repository, monkeypatch, capsys):
     validate(report)
 
 
-def test_a_report_of_a_notebook(repository, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    source = (repository / "fixtures" / "cloth_ping_pong" / "fit_wind.py").read_text("utf-8")
-    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
-    book = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
-    (tmp_path / "fit.ipynb").write_text(json.dumps(book))
-    assert main(["check", "--no-probe", "--exit-zero", "--format", "json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert [result["location"]["cell"] for result in report["results"]] == [1]
-    validate(report)
-
-
 def test_a_report_of_a_shard(repository, monkeypatch, capsys):
     monkeypatch.chdir(repository)
     call = ["check", "--no-probe", "--exit-zero", "--format", "json", "--shard", "1/2"]

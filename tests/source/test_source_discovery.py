@@ -58,19 +58,20 @@ def test_paths_outside_the_root_are_absolute(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "problem", "line"),
+    ("data", "problem", "place"),
     [
-        (b"import warp\nx = (\n", "syntax error (line 2)", 2),
-        (b"import warp\n# caf\xe9\n", "not UTF-8 (line 2)", 1),
-        (b"#" * (MAX_BYTES + 1), "larger than 2 MB", 1),
+        (b"import warp\nx = (\n", "syntax error (line 2)", (2, 5)),
+        (b"import warp\n# caf\xe9\n", "not UTF-8 (line 2)", (2, 6)),
+        (b"\xef\xbb\xbfwarp = '\xc3\xa9\xff'", "not UTF-8 (line 1)", (1, 10)),
+        (b"#" * (MAX_BYTES + 1), "larger than 2 MB", (1, 1)),
     ],
 )
-def test_a_bad_file_is_a_record(tmp_path, data, problem, line):
+def test_a_bad_file_is_a_record(tmp_path, data, problem, place):
     (tmp_path / "bad.py").write_bytes(data)
     (file,) = discover(["."], root=tmp_path).files
     assert file.problem is not None
     assert problem in file.problem
-    assert file.problem_line == line
+    assert file.problem_place == place
 
 
 @pytest.mark.parametrize("data", [b"x = {{ name }\n", b"# -*- coding: latin-1 -*-\nx = 'caf\xe9'\n"])

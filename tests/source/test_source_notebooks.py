@@ -138,7 +138,7 @@ def test_comments_in_cells_suppress_and_a_baseline_knows_cells(project, capsys):
 def test_what_cannot_be_read_is_said_with_its_cell(project, capsys):
     (project / "fit.ipynb").write_text(notebook("import warp", ("markdown", ""), "x = 1\nx = ("))
     status, out, _ = check(project, capsys)
-    assert status == 1 and out.startswith("fit.ipynb:cell 3:2:1 WL002 unreadable-file")
+    assert status == 1 and out.startswith("fit.ipynb:cell 3:2:5 WL002 unreadable-file")
     assert "(cell 3, line 2)" in out
     (project / "fit.ipynb").write_text("{warp")
     assert "not a Jupyter notebook" in check(project, capsys)[1]

@@ -96,6 +96,45 @@ def test_an_entry_of_the_command_line(programs, tmp_path):
     assert program.reaches_tape
 
 
+MAIN = "\nif __name__ == '__main__':\n    train()\n"
+PACKAGE = {
+    "lib/pkg/__init__.py": "",
+    "lib/pkg/core.py": TAPED,
+    "lib/pkg/relative.py": "import warp\nfrom .core import train\n" + MAIN,
+    "lib/pkg/own.py": "import warp\nfrom pkg.core import train\n" + MAIN,
+    "lib/pkg/__main__.py": "import warp\nfrom .core import train\n" + MAIN,
+    "lib/pkg/alone.py": TAPED + MAIN,
+}
+
+
+def test_a_program_that_imports_its_own_package_is_run_as_a_module(programs):
+    found = {p.file: (p.module, p.working_directory) for p in programs(PACKAGE)}
+    assert found == {
+        "lib/pkg/__main__.py": ("pkg", "lib"),
+        "lib/pkg/alone.py": (None, "lib/pkg"),
+        "lib/pkg/own.py": ("pkg.own", "lib"),
+        "lib/pkg/relative.py": ("pkg.relative", "lib"),
+    }
+
+
+def test_a_module_as_an_entry(programs, tmp_path):
+    programs(PACKAGE)
+    for directory, start in ((tmp_path / "lib", tmp_path), (None, tmp_path / "lib")):
+        program = program_for_entry("-m pkg.relative --small", start, directory=directory)
+        assert (program.module, program.arguments) == ("pkg.relative", ("--small",))
+        assert program.file == ("lib/pkg/relative.py" if start == tmp_path else "pkg/relative.py")
+        assert program.working_directory == ("lib" if start == tmp_path else ".")
+    assert program_for_entry("-m pkg", tmp_path / "lib").file == "pkg/__main__.py"
+
+
+@pytest.mark.parametrize("entry", ["-m", "-m pkg.gone", "-m 'not a name'", "-m pkg/core.py", "lib"])
+def test_no_such_module(entry, programs, tmp_path):
+    programs(PACKAGE)
+    with pytest.raises(SourceError) as error:
+        program_for_entry(entry, tmp_path)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize("entry", ["missing.py --x", "", "a.py 'unclosed"])
 def test_a_bad_entry_is_one_clear_line(entry, tmp_path):
     with pytest.raises(SourceError) as error:

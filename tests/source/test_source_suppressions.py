@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from warplint.source import suppressions
 
 
@@ -20,7 +22,47 @@ def test_by_id_prefix_name_or_all():
     assert covers("x = 1  # warplint: ignore[WL201, WL101]\n", 1)
     assert covers("x = 1  # warplint: ignore\n", 1)
     assert not covers("x = 1  # warplint: ignore[WL201]\n", 1)
-    assert not covers("x = 1  # warplint: ignore[]\n", 1)
+    assert covers("x = 1  # warplint: ignore[WL201 WL101]\n", 1)
+    assert covers("x = 1  # noqa  # warplint: ignore[WL101]\n", 1)
+
+
+@pytest.mark.parametrize(
+    "reason", ["", " # it is meant", "  -- it is meant", " - meant", ": meant", " (meant)"]
+)
+def test_a_reason_may_follow(reason):
+    assert covers(f"x = 1  # warplint: ignore{reason}\n", 1)
+    assert covers(f"x = 1  # warplint: ignore[WL101]{reason}\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("comment", "problem"),
+    [
+        ("ignore[WL501", "its `[` has no `]`"),
+        ("ignore [WL104, WL101", "its `[` has no `]`"),
+        ("ignore WL104", "rules are named in brackets: `ignore[WL104]`"),
+        ("ignore: WL104", "rules are named in brackets: `ignore[WL104]`"),
+        ("ignore=WL104", "rules are named in brackets: `ignore[WL104]`"),
+        ("ignore-file WL1, WL2", "rules are named in brackets: `ignore-file[WL1]`"),
+        ("ignore aliased-state", "rules are named in brackets: `ignore[aliased-state]`"),
+        ("ignore because it is meant", "after a bare `ignore`, a reason begins with `--` or `#`"),
+        ("ignore[]", "`ignore[]` names no rule"),
+        ("ignore-file[ , ]", "`ignore-file[]` names no rule"),
+        ("ignroe[WL104]", "there is no `ignroe`; did you mean `ignore`?"),
+        ("ignore-files[WL104]", "there is no `ignore-files`; did you mean `ignore-file`?"),
+        ("ignore-next-line", "there is no `ignore-next-line`; did you mean `ignore`?"),
+        ("disable=WL104", "there is no `disable`; did you mean `ignore`?"),
+    ],
+)
+def test_a_comment_that_cannot_be_understood_suppresses_nothing(comment, problem):
+    text = f"x = 1  # warplint: {comment}\n"
+    found = suppressions(text)
+    assert [(m.line, m.column, m.problem) for m in found.mistakes] == [(1, 8, problem)]
+    assert not covers(text, 1, "WL104", "aliased-state")
+    assert not covers(text, 1)
+
+
+def test_prose_is_no_mistake():
+    assert suppressions("x = 1  # warplint: see the docs\n") == suppressions("x = 1\n")
 
 
 def test_first_line_of_a_statement_covers_all_of_it():

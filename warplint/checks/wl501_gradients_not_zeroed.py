@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from warplint.static.loops import Loops
 
 RULE = "WL501"
+_ZERO = ".zero()"
+
+
+def _help(text: str) -> str:
+    if _ZERO in text:
+        return (
+            "the tape.zero() that is there does not reach it: call it on the tape that ran backward, after"
+            " the gradient has been used and before that tape is reset"
+        )
+    return "call tape.zero() (or zero the gradients) once the gradient has been used"
 
 
 @check_loops(RULE, order=10)
@@ -35,6 +45,6 @@ def gradients_not_zeroed(loops: Loops, claims: Claims) -> Iterator[Finding]:
             location(kept.backward.site),
             (),
             name,
-            "call tape.zero() (or zero the gradients) once the gradient has been used",
+            _help(kept.backward.site.module.file.text),
             ProbeRequest(Counterfactual.ZERO_GRADIENTS, statements([kept.backward.statement])),
         )

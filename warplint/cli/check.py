@@ -37,6 +37,7 @@ _UNTOLD = (
     (ProgramStatus.INCONCLUSIVE, "ran without a verdict"),
 )
 _EXCLUDED = "excluded by the configuration"
+_MOST_REASONS = 3
 _UNCHANGED = "nothing that it imports has changed"
 _ELSEWHERE = "another shard runs it"
 
@@ -247,7 +248,7 @@ def find_files(options: Options) -> Found:
 def choose_programs(options: Options, files: Sequence[Any], cache: Any, changes: Any = None) -> list[Choice]:
     """All programs of the tree, each with the reason why it is not run, if any."""
     choices = []
-    for program in stages.find_programs(files, options.root, options.entries, cache):
+    for program in stages.find_programs(files, options.root, options.entries, cache, options.entry_directory):
         choices.append(Choice(program, _skipped(program, options, files, changes)))
     if options.shard is None:
         return choices
@@ -304,7 +305,7 @@ def unreadable(file: Any) -> Result:
         name="unreadable-file",
         verdict=Verdict.UNVERIFIED,
         message=f"this file was not checked: {file.problem}",
-        location=Location(file.display, getattr(file, "problem_line", 1)),
+        location=Location(file.display, *file.problem_place),
         reason="unreadable",
     )
 
@@ -339,7 +340,7 @@ def nothing_probed(rows: Sequence[ProgramRow], choices: Sequence[Choice]) -> lis
     for status, words in _UNTOLD:
         reasons = [row.reason or str(status) for row in rows if row.status is status]
         if reasons:
-            told.append(f"{_programs(len(reasons))} {words} ({'; '.join(sorted(set(reasons)))})")
+            told.append(f"{_programs(len(reasons))} {words} ({_some(sorted(set(reasons)))})")
     if any(row.status not in dict(_UNTOLD) for row in rows):
         return []
     if not rows and any(choice.skipped in (_UNCHANGED, _ELSEWHERE) for choice in choices):
@@ -351,6 +352,12 @@ def nothing_probed(rows: Sequence[ProgramRow], choices: Sequence[Choice]) -> lis
     else:
         why = "no program that reaches a tape was found (name one with --entry)"
     return [f"nothing could be probed: {why}; no gradient was measured"]
+
+
+def _some(reasons: Sequence[str]) -> str:
+    """The first few; all are in the report."""
+    left = len(reasons) - _MOST_REASONS
+    return "; ".join([*reasons[:_MOST_REASONS], *([f"{left} more reasons"] if left > 0 else [])])
 
 
 def _programs(count: int) -> str:

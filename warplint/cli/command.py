@@ -74,6 +74,7 @@ def list_programs(choices: Sequence[Choice], options: Options) -> str:
                 "program": choice.program.file,
                 "arguments": list(choice.program.arguments),
                 "working_directory": choice.program.working_directory,
+                "module": choice.program.module,
                 "runs": choice.skipped is None,
                 "reason": choice.skipped,
             }
@@ -85,7 +86,9 @@ def list_programs(choices: Sequence[Choice], options: Options) -> str:
     wide = max(len(choice.program.label) for choice in choices)
     lines = []
     for choice in choices:
-        verdict = "run" if choice.skipped is None else f"not run: {choice.skipped}"
+        module = choice.program.module
+        how = "run" if module is None else f"run as -m {module}"
+        verdict = how if choice.skipped is None else f"not run: {choice.skipped}"
         lines.append(f"{choice.program.label.ljust(wide)}  {verdict}")
     return "\n".join(lines) + "\n"
 

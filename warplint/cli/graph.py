@@ -28,6 +28,8 @@ def _drawn(program: Path, format: str, scope: int | None, turns: int) -> str:
 
     root = Path.cwd()
     path = Path(os.path.abspath(program))
+    if path.is_dir():
+        raise CallError(f"{program} is a directory; name a program, which is a Python file")
     if not path.is_file():
         raise CallError(f"no such program: {program}")
     file = SourceFile(path, display_path(path, root))

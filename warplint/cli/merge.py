@@ -106,10 +106,10 @@ def _one_call(parts: Sequence[Part]) -> ShardRecord | None:
 
 def _in_all_shards(parts: Sequence[Part]) -> Iterable[Result]:
     """The results of shards: a comment is unused only if no shard has used it."""
-    places = [{r.location for r in part.results if r.rule == "WL001"} for part in parts]
-    unused = set.intersection(*places)
+    told = [{(r.location, r.message) for r in part.results if r.rule == "WL001"} for part in parts]
+    unused = set.intersection(*told)
     for part in parts:
-        yield from (r for r in part.results if r.rule != "WL001" or r.location in unused)
+        yield from (r for r in part.results if r.rule != "WL001" or (r.location, r.message) in unused)
 
 
 def _part(name: str) -> Part:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -42,6 +41,8 @@ class Options:
     """``all``, ``findings`` or ``none``."""
     stop_after_static: bool
     entries: tuple[str, ...]
+    entry_directory: Path
+    """Where entries are found and run: that of the call, or of the configuration that has them."""
     settings: Mapping[str, Any]
     """For ``ProbeSettings``."""
     format: str
@@ -113,7 +114,8 @@ def decide(
         jobs=given["jobs"] or config.jobs or available(),
         probe="none" if buffer is not None else probe,
         stop_after_static=given["stop_after"] == "static",
-        entries=_entries(given, config, root),
+        entries=tuple(given["entry"]) or config.probe.entries,
+        entry_directory=root if given["entry"] else config.directory,
         settings=_settings(given, config, root),
         format=given["format"] or config.format,
         outputs=tuple(
@@ -227,23 +229,6 @@ def _probe(given: Mapping[str, Any], config: Config) -> str:
     if given["probe"]:
         return str(given["probe"])
     return "none" if config.no_probe else "all"
-
-
-def _entries(given: Mapping[str, Any], config: Config, root: Path) -> tuple[str, ...]:
-    if given["entry"]:
-        return tuple(given["entry"])
-    return tuple(_from_directory(entry, config.directory, root) for entry in config.probe.entries)
-
-
-def _from_directory(entry: str, directory: Path, root: Path) -> str:
-    """Rewrite the file of a configured entry so that it is found from the starting directory."""
-    try:
-        words = shlex.split(entry)
-    except ValueError:
-        return entry
-    if not words:
-        return entry
-    return shlex.join([os.path.relpath(directory / words[0], root), *words[1:]])
 
 
 def _settings(given: Mapping[str, Any], config: Config, root: Path) -> dict[str, Any]:

@@ -52,16 +52,16 @@ def prepare(files: Sequence[Any], cache: Cache, jobs: int) -> None:
 
 
 def find_programs(
-    files: Sequence[Any], root: Path, entries: Sequence[str], cache: Cache
+    files: Sequence[Any], root: Path, entries: Sequence[str], cache: Cache, directory: Path | None = None
 ) -> tuple[Program, ...]:
-    """The programs among ``files``, or exactly those that ``entries`` name."""
+    """The programs among ``files``, or exactly those that ``entries`` name, run in ``directory``."""
     from warplint.source.discovery import SourceError
     from warplint.source.programs import find_programs, program_for_entry
 
     if not entries:
         return tuple(find_programs(files, root, cache=cache))
     try:
-        return tuple(program_for_entry(entry, root, files) for entry in entries)
+        return tuple(program_for_entry(entry, root, files, directory) for entry in entries)
     except SourceError as error:
         raise CallError(str(error)) from None
 

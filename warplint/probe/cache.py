@@ -95,7 +95,7 @@ def key_of(
         "warplint": __version__,
         "probe": _probe_code(),
         "root": str(settings.root),
-        "program": [program.file, list(program.arguments), program.working_directory],
+        "program": [program.file, list(program.arguments), program.working_directory, program.module],
         "interpreter": [interpreter.path, interpreter.python, interpreter.warp, interpreter.numpy],
         "device": settings.device,
         "tracker": settings.tracker,

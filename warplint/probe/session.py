@@ -60,6 +60,7 @@ def run_program(
             **program_spec(program, settings, entry, directory),
             "program": str(scratch.to_scratch(entry)),
             "directory": str(scratch.to_scratch(directory)),
+            "import_root": str(scratch.to_scratch(import_root(entry, program.module))),
             "root": str(scratch.tree),
             "seconds": seconds,
             "requests": [request(finding, paths) for finding in findings if finding.request],
@@ -119,6 +120,8 @@ def program_spec(program: Program, settings: ProbeSettings, entry: Path, directo
         "program": str(entry),
         "directory": str(directory),
         "arguments": list(program.arguments),
+        "module": program.module,
+        "import_root": str(import_root(entry, program.module)),
         "device": settings.device,
         "overrides": overrides,
         "tracker": settings.tracker,
@@ -127,6 +130,14 @@ def program_spec(program: Program, settings: ProbeSettings, entry: Path, directo
         "horizon": settings.horizon,
         "iteration": settings.iteration,
     }
+
+
+def import_root(entry: Path, module: str | None) -> Path:
+    """The directory that comes first on ``sys.path``: the program's own, or the one of its package."""
+    if module is None:
+        return entry.parent
+    packages = module.count(".") + (entry.name == "__main__.py")
+    return entry.parents[packages]
 
 
 def request(finding: Finding, paths: Paths) -> Mapping[str, Any]:

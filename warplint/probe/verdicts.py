@@ -27,8 +27,10 @@ from warplint.model import (
     Verdict,
 )
 from warplint.probe import Objective, causes, progress
+from warplint.probe.advice import advice
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.intent import says_detached
+from warplint.probe.names import ParameterNames, parameter_key
 from warplint.probe.signature import signature
 
 UNMEASURED_RULES = ("rough", "quantised", "chaotic", "staircase", "noise", "kink", "uncertain", "not finite")
@@ -70,6 +72,7 @@ class _Judge:
         self.results: list[Result] = []
         self.decided: dict[int, Result] = {}
         self.replays: list[tuple[Result, dict[str, Any]]] = []
+        self.names = ParameterNames(facts.episodes, paths.display)
 
     def judge(self) -> Judged:
         facts = self.facts
@@ -122,7 +125,7 @@ class _Judge:
         rule = "WL904" if about_objective else "WL903"
         self.note(
             rule,
-            f"the gradient of `{rows[0]['parameter']}` could not be measured: {reason}",
+            f"the gradient of {self.names.quoted(rows[0])} could not be measured: {reason}",
             f"fd-inconclusive: {reason}",
             location=self.backward(rows),
             evidence=self.evidence(rows),
@@ -178,7 +181,7 @@ class _Judge:
                 self.decide(finding, Verdict.DISMISSED, "the code ran and the gradient is right within noise")
             else:
                 self.decide(finding, Verdict.UNVERIFIED, "not-reached")
-        names = ", ".join(f"`{rows[0]['parameter']}`" for rows in parameters)
+        names = ", ".join(self.names.quoted(rows[0]) for rows in parameters)
         iterations = sorted({r["iteration"] for rows in parameters for r in rows if r["outcome"] == "agrees"})
         ruled_out = tuple(
             sorted({f.rule for f in self.findings if self.decided[id(f)].verdict is Verdict.DISMISSED})
@@ -401,7 +404,7 @@ class _Judge:
         size = "and is not finite"
         if math.isfinite(worst):
             size = f"by up to {worst:.0%}" if worst < 10.0 else f"by up to {worst:.2g} times its size"
-        text = f"the gradient of `{rows[0]['parameter']}` differs from finite differences {size}"
+        text = f"the gradient of {self.names.quoted(rows[0])} differs from finite differences {size}"
         places = [place for row in rows for place in row["constant"]]
         if places:
             text += f"; {self.constants(places)} computed from it and copied through the host off the tape"
@@ -424,8 +427,8 @@ class _Judge:
 
     def attributions_of(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """What explains a parameter's difference: at its first wrong iteration, and what a later one adds."""
-        key = _parameter_key(rows[0])
-        return [a for a in self.facts.attributions if _parameter_key(a) == key and a["outcome"] == "differs"]
+        key = parameter_key(rows[0])
+        return [a for a in self.facts.attributions if parameter_key(a) == key and a["outcome"] == "differs"]
 
     def hazard_of(self, finding: Finding) -> dict[str, Any] | None:
         """The cause at work in the run that a finding predicted."""
@@ -461,7 +464,7 @@ class _Judge:
     ) -> Evidence:
         checks = tuple(
             Check(
-                direction=c["direction"] if _single(rows) else f"{r['parameter']}: {c['direction']}",
+                direction=c["direction"] if _single(rows) else f"{self.names.plain(r)}: {c['direction']}",
                 ad=c["ad"],
                 fd=c["fd"],
                 noise=c["noise"],
@@ -581,6 +584,7 @@ class _Judge:
                 program=self.program.label,
                 reason=reason,
                 evidence=evidence,
+                help=advice(reason or message, self.program) if rule == "WL903" else None,
             )
         )
 
@@ -639,12 +643,8 @@ def _first_objectives(program: str, episodes: list[dict[str, Any]]) -> Iterator[
 def _by_parameter(episodes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     groups: dict[Any, list[dict[str, Any]]] = {}
     for row in episodes:
-        groups.setdefault(_parameter_key(row), []).append(row)
+        groups.setdefault(parameter_key(row), []).append(row)
     return [sorted(rows, key=lambda r: r["iteration"]) for rows in groups.values()]
-
-
-def _parameter_key(row: dict[str, Any]) -> Any:
-    return (row["parameter"], tuple(row["place"]), row["variable"])
 
 
 def _with_copies_held(row: dict[str, Any]) -> dict[str, Any]:
@@ -661,7 +661,7 @@ def _listed(numbers: list[int]) -> str:
 
 
 def _single(rows: list[dict[str, Any]]) -> bool:
-    return len({_parameter_key(r) for r in rows}) == 1
+    return len({parameter_key(r) for r in rows}) == 1
 
 
 def _is_wrong(rows: list[dict[str, Any]]) -> bool:

@@ -152,7 +152,7 @@ class Writer:
         if evidence.counterfactual:
             lines += self.counterfactual(result, evidence.counterfactual)
         lines += self.wrap(f"signature: {evidence.signature}")
-        if result.reason:
+        if result.reason and says_more(result):
             lines += self.wrap(f"{self.because(result)}: {self.reason(result.reason)}")
         if evidence.covered:
             lines += self.wrap(f"covered: {'; '.join(evidence.covered)}")

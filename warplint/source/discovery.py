@@ -128,9 +128,13 @@ class SourceFile:
         return None
 
     @property
-    def problem_line(self) -> int:
-        """The line of a syntax error, or 1."""
-        return self.facts.line if b"warp" in self.data and not self._decoded[1] else 1
+    def problem_place(self) -> tuple[int, int]:
+        """Line and column of what is not Python or not UTF-8, or 1, 1."""
+        if b"warp" not in self.data:
+            return 1, 1
+        if self._decoded[1]:
+            return self._decoded[2]
+        return self.facts.line, self.facts.column
 
     @cached_property
     def facts(self) -> FileFacts:
@@ -183,12 +187,14 @@ class SourceFile:
             return b"", f"cannot be read: {error.strerror or error}"
 
     @cached_property
-    def _decoded(self) -> tuple[str, str | None]:
+    def _decoded(self) -> tuple[str, str | None, tuple[int, int]]:
         try:
-            return self.data.decode("utf-8-sig"), None
+            return self.data.decode("utf-8-sig"), None, (1, 1)
         except UnicodeDecodeError as error:
-            line = self.data.count(b"\n", 0, error.start) + 1
-            return "", f"not UTF-8 (line {line})"
+            before = error.object[: error.start]  # without a byte order mark
+            line = before.count(b"\n") + 1
+            column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+            return "", f"not UTF-8 (line {line})", (line, column)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class FileFacts:
     problem: str | None = None
     """Why it does not parse."""
     line: int = 1
+    column: int = 1
     """Where that is."""
     imports: tuple[ImportedModule, ...] = ()
     """Every import, wherever it stands (function bodies included)."""
@@ -63,9 +64,9 @@ class FileFacts:
     @classmethod
     def of(cls, text: str) -> FileFacts:
         """The facts of a file with this text."""
-        tree, problem, line = parse(text)
+        tree, problem, (line, column) = parse(text)
         if tree is None:
-            return cls(problem, line)
+            return cls(problem, line, column)
         return cls(
             imports=tuple(_imports(tree)),
             main=any(isinstance(node, ast.If) and is_main_test(node.test) for node in tree.body),
@@ -81,16 +82,16 @@ class FileFacts:
             [[i.name, i.level, *i.names] for i in items] for items in (self.imports, self.effects)
         )
         calls, taped = list(self.calls), list(self.taped)
-        return [self.problem, self.line, imports, self.main, calls, self.tape, taped, effects]
+        return [self.problem, self.line, self.column, imports, self.main, calls, self.tape, taped, effects]
 
     @classmethod
     def from_plain(cls, plain: Any) -> FileFacts:
-        problem, line, imports, main, calls, tape, taped, effects = plain
+        problem, line, column, imports, main, calls, tape, taped, effects = plain
         found, acted = (
             tuple(ImportedModule(name, level, tuple(names)) for name, level, *names in items)
             for items in (imports, effects)
         )
-        return cls(problem, line, found, main, tuple(calls), tape, tuple(taped), acted)
+        return cls(problem, line, column, found, main, tuple(calls), tape, tuple(taped), acted)
 
 
 def uses_of(text: str) -> dict[str, frozenset[str]]:
@@ -103,18 +104,18 @@ def uses_of(text: str) -> dict[str, frozenset[str]]:
     return {name: frozenset(called) for name, called in uses.items()}
 
 
-def parse(text: str) -> tuple[ast.Module | None, str | None, int]:
-    """The standard library's syntax tree, or None with the problem and its line."""
+def parse(text: str) -> tuple[ast.Module | None, str | None, tuple[int, int]]:
+    """The standard library's syntax tree, or None with the problem, its line and its column."""
     try:
         with warnings.catch_warnings():
             # invalid escapes in the checked code are not the user's concern here
             warnings.simplefilter("ignore")
-            return ast.parse(text), None, 1
+            return ast.parse(text), None, (1, 1)
     except SyntaxError as error:
         line = error.lineno or 1
-        return None, f"syntax error (line {line}): {error.msg}", line
+        return None, f"syntax error (line {line}): {error.msg}", (line, max(error.offset or 1, 1))
     except (ValueError, RecursionError, MemoryError) as error:
-        return None, f"cannot be parsed: {error}", 1
+        return None, f"cannot be parsed: {error}", (1, 1)
 
 
 @contextmanager

@@ -62,27 +62,57 @@ def _find(files: Sequence[SourceFile], resolver: ImportResolver) -> tuple[Progra
         if is_test(file.path) or file.path.name == "__init__.py":
             continue
         if file.notebook is None and any_word.search(file.data) and _is_program(file, resolver):
-            programs.append(_program(file, (), file.path.parent, resolver.closure(file), resolver.root))
+            module = _module_name(file, resolver)
+            directory = file.path.parent if module is None else resolver.package_root(file.path)
+            programs.append(_program(file, (), directory, resolver.closure(file), resolver.root, module))
     return tuple(sorted(programs, key=lambda p: p.file))
 
 
-def program_for_entry(entry: str, root: Path | str, files: Sequence[SourceFile] = ()) -> Program:
-    """The program for an ``--entry 'train.py --small'`` of the command line."""
+def program_for_entry(
+    entry: str, root: Path | str, files: Sequence[SourceFile] = (), directory: Path | None = None
+) -> Program:
+    """The program for an ``--entry 'train.py --small'`` or ``--entry '-m package.train'``.
+
+    It is run in ``directory`` (which is ``root`` if none is given), and found from there.
+    """
     root = Path(os.path.abspath(root))
+    directory = directory or root
     try:
         words = shlex.split(entry)
     except ValueError as error:
         raise SourceError(f"cannot split the entry {entry!r}: {error}") from error
     if not words:
         raise SourceError("the entry is empty; it names a file and its arguments")
-    path = Path(os.path.abspath(root / words[0]))
-    if not path.is_file():
-        raise SourceError(f"no such entry file: {words[0]}")
-    if is_notebook(path.name):
-        raise SourceError(f"{words[0]}: notebooks are read, not run; name a program as the entry")
+    module = None
+    if words[0] == "-m":
+        if len(words) < 2:
+            raise SourceError("the entry '-m' names no module")
+        module, arguments = words[1], words[2:]
+        path = _module_file(module, directory)
+    else:
+        path, arguments = Path(os.path.abspath(directory / words[0])), words[1:]
+        if path.is_dir():
+            raise SourceError(f"the entry {words[0]} is a directory; name a Python file in it")
+        if not path.is_file():
+            raise SourceError(f"no such entry file: {words[0]}")
+        if is_notebook(path.name):
+            raise SourceError(f"{words[0]}: notebooks are read, not run; name a program as the entry")
     resolver = ImportResolver(files, root)
     file = resolver.file(path) or SourceFile(path, display_path(path, root))
-    return _program(file, tuple(words[1:]), root, resolver.closure(file), root)
+    module = module or _module_name(file, resolver)
+    return _program(file, tuple(arguments), directory, resolver.closure(file), root, module)
+
+
+def _module_file(module: str, directory: Path) -> Path:
+    """The file that ``python -m module`` runs in a directory, or in its ``src`` folder."""
+    parts = module.split(".")
+    if not all(part.isidentifier() for part in parts):
+        raise SourceError(f"the entry '-m {module}' names no module; they are written package.module")
+    for base in (directory, directory / "src"):
+        for path in (base.joinpath(*parts[:-1], f"{parts[-1]}.py"), base.joinpath(*parts, "__main__.py")):
+            if path.is_file():
+                return Path(os.path.abspath(path))
+    raise SourceError(f"no such module: {module}, neither {'/'.join(parts)}.py nor a package with __main__")
 
 
 def reaches_tape(file: SourceFile) -> bool:
@@ -98,6 +128,7 @@ def _program(
     directory: Path,
     closure: Sequence[SourceFile],
     root: Path,
+    module: str | None = None,
 ) -> Program:
     return Program(
         file=file.display,
@@ -105,7 +136,22 @@ def _program(
         working_directory=display_path(directory, root),
         closure=tuple(f.display for f in closure),
         reaches_tape=any(reaches_tape(f) for f in closure),
+        module=module,
     )
+
+
+def _module_name(file: SourceFile, resolver: ImportResolver) -> str | None:
+    """The name of a program as a module, if it cannot be run as a file.
+
+    A file of a package that imports relatively, or its own package, fails as ``python FILE``.
+    """
+    parts = file.path.relative_to(resolver.package_root(file.path)).with_suffix("").parts
+    if len(parts) == 1:
+        return None
+    own = any(item.level or item.name.partition(".")[0] == parts[0] for item in file.facts.imports)
+    if not own or not all(part.isidentifier() for part in parts):
+        return None
+    return ".".join(parts[:-1] if parts[-1] == "__main__" else parts)
 
 
 def is_test(path: Path) -> bool:

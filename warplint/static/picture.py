@@ -68,15 +68,12 @@ class _Drawing:
         self.picture = Picture(f"tape entered at {place.file}:{place.line}", place)
         self._nodes: dict[Any, Node] = {}
         self._edges: dict[Edge, None] = {}
-        folded: dict[Any, list[Event]] = {}
         for event, before, after in graph.operations:
             if all(t < turns for t in event.turns):
                 self._operation(("event", event.number), event, before, after)
-            else:
-                folded.setdefault(event.site, []).append(event)
         for event, before, after in graph.operations:
-            if event in folded.get(event.site, ()):
-                self._fold(event, folded[event.site], before, after)
+            if not all(t < turns for t in event.turns):
+                self._fold(event, before, after)
         self._backwards()
         self._hazards()
         self.picture.nodes = list(self._nodes.values())
@@ -128,15 +125,13 @@ class _Drawing:
         self._connect(node, event, before, after)
         return node
 
-    def _fold(
-        self, event: Event, group: list[Event], before: dict[str, Version], after: dict[str, Version]
-    ) -> None:
+    def _fold(self, event: Event, before: dict[str, Version], after: dict[str, Version]) -> None:
         node = self._node(
             ("more", event.site),
             "o",
             kind="more",
             name=event.label,
-            notes=(f"{len(group)} more turns",),
+            notes=("later turns",),  # how many is not known: of a long loop only both ends are read
             place=_place(event.site),
         )
         shown = {path: v for path, v in before.items() if v in self._nodes}

@@ -83,6 +83,7 @@ def run(
     overrides: dict[str, dict[str, str]] | None = None,
     seconds: float = 120,
     tracker: bool = False,
+    module: str | None = None,
 ) -> Told:
     """Runs the runtime on ``program``, outside the sandbox, and collects its messages."""
     spec = {
@@ -94,6 +95,8 @@ def run(
         "requests": requests or [],
         "overrides": overrides or {},
         "tracker": tracker,
+        "module": module,
+        "import_root": str(program.parents[module.count(".")] if module else program.parent),
     }
     order = program.parent / "order.json"
     order.write_text(json.dumps(spec), encoding="utf-8")

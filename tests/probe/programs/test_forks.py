@@ -136,6 +136,20 @@ def test_a_constant_is_overridden_for_the_probe_only(tmp_path: Path) -> None:
     assert told.of("finished")[0]["substitutions"] == ["__main__.TURNS = 1 + 1", "__main__.STEP = 0.25"]
 
 
+def test_a_module_of_a_package_is_run_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").write_text("")
+    (tmp_path / "pkg" / "sizes.py").write_text("TURNS = 4\n")
+    body = "\nfrom .sizes import TURNS\nimport sys\nRATE = 0\n"
+    body += program("", "1.0").replace("range(4)", "range(TURNS)")
+    body += "told = (__name__, __package__, RATE, sys.argv[0] == __file__)\n"
+    body += "assert told == ('__main__', 'pkg', 7, True), told\n"
+    overrides = {"train": {"RATE": "7"}, "pkg.sizes": {"TURNS": "2"}}
+    told = run(write(tmp_path / "pkg", body, "train.py"), overrides=overrides, module="pkg.train")
+    assert told.outcomes == {"x": ["agrees", "agrees"]}
+    assert told.of("finished")[0]["unmet"] == []
+
+
 def test_an_error_after_two_iterations_still_leaves_two_to_measure(tmp_path: Path) -> None:
     body = program("", "1.0") + "    if it == 1:\n        raise RuntimeError('diverged')\n"
     assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "agrees"]}

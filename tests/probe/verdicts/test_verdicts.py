@@ -151,6 +151,54 @@ def test_one_parameter_too_weak_to_measure_leaves_the_program_undecided() -> Non
     assert ("WL904", "note") in verdicts(judged)
 
 
+def test_parameters_of_one_name_are_told_apart() -> None:
+    rows = [
+        episode(1, check(1.0, 1.0, "agrees"), place=place, variable=str(number))
+        for number, place in enumerate((["train.py", 3], ["train.py", 8], ["train.py", 8]))
+    ]
+    (result,) = judge(facts(*rows)).results
+    names = "`w` (train.py:3), `w` (train.py:8, array 1), `w` (train.py:8, array 2)"
+    assert result.message.startswith(f"the gradient of {names} is right")
+    assert [c.direction for c in result.evidence.checks] == [
+        "w (train.py:3): gradient",
+        "w (train.py:8, array 1): gradient",
+        "w (train.py:8, array 2): gradient",
+    ]
+    other = episode(1, check(1.0, 1.0, "agrees"), parameter="v", variable="1")
+    (result,) = judge(facts(rows[0], other)).results
+    assert result.message.startswith("the gradient of `w`, `v` is right")
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("the program raised ModuleNotFoundError: No module named 'pxr' (a.py:1)", "install pxr for"),
+        (
+            "the program raised ImportError: attempted relative import with no known parent package",
+            "-m package",
+        ),
+        (
+            "the program exited with status 2: a.py: error: the following arguments are required: data",
+            "--entry",
+        ),
+        (
+            "the program raised FileNotFoundError: [Errno 2] No such file or directory: 'x'",
+            "in the directory of",
+        ),
+        ("the program raised OSError: [Errno 30] Read-only file system: '/x'", "outside the project"),
+        ("the program raised URLError: <urlopen error [Errno -3] ...>", "without the network"),
+        ("the program raised EOFError: EOF when reading a line (a.py:7)", "no standard input"),
+        ("timed out after 60 s", "--timeout"),
+        ("the budget of 600 s for all programs was used up", "--budget"),
+        ("the program raised ZeroDivisionError: division by zero (a.py:3)", "running it by itself"),
+    ],
+)
+def test_a_blocked_program_comes_with_advice(reason: str, words: str) -> None:
+    (result,) = judge(Facts(blocked=reason)).results
+    assert result.rule == "WL903"
+    assert words in result.help
+
+
 @pytest.mark.parametrize(
     ("run", "status", "reason"),
     [

@@ -28,14 +28,28 @@ class KeptGradients(Naming):
                 "adds to it"
             )
         zero = "zero the adjoint arrays" if cause["manual"] else "call tape.zero() (or zero the gradients)"
+        place = _place(cause, paths)
+        help = f"{zero} once the gradient has been used, before the next backward pass"
+        if not cause["manual"] and b".zero()" in _text(place, paths):
+            help = (
+                "the tape.zero() that is there does not reach it: call it on the tape that ran backward,"
+                " after the gradient has been used and before that tape is reset"
+            )
         return Named(
             rule="WL501",
             message=message,
-            location=_place(cause, paths),
+            location=place,
             related=(),
-            help=f"{zero} once the gradient has been used, before the next backward pass",
+            help=help,
             removal=f"gradient of {subject} zeroed before {call}",
         )
+
+
+def _text(place: Location, paths: Paths) -> bytes:
+    try:
+        return paths.read(paths.absolute(place.file))
+    except (OSError, ValueError):
+        return b""
 
 
 def _place(cause: dict[str, Any], paths: Paths) -> Location:
@@ -44,8 +58,8 @@ def _place(cause: dict[str, Any], paths: Paths) -> Location:
     if cause["argument"] is None:
         return found
     try:
-        tree = ast.parse(paths.read(paths.absolute(found.file)))
-    except (OSError, SyntaxError, ValueError):
+        tree = ast.parse(_text(found, paths))
+    except (SyntaxError, ValueError):
         return found
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.lineno == found.line:

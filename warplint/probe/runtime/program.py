@@ -13,14 +13,25 @@ from typing import Any
 from . import horizon
 
 
-def run(path: str, arguments: list[str], directory: str) -> None:
-    """Executes the program; whatever it raises comes out."""
+def run(
+    path: str, arguments: list[str], directory: str, module: str | None = None, import_root: str | None = None
+) -> None:
+    """Executes the program, as ``python path`` or ``python -m module``; whatever it raises comes out."""
+    global _main
     os.chdir(directory)
     sys.argv = [path, *arguments]
     # As ``python path`` does: the script's own directory comes first. (The runtime's parent
     # was put there to import this package; it must not shadow a module of the user's.)
-    sys.path[0] = os.path.dirname(path)
-    runpy.run_path(path, run_name="__main__")
+    sys.path[0] = import_root or os.path.dirname(path)
+    if module is None:
+        runpy.run_path(path, run_name="__main__")
+        return
+    _main = os.path.realpath(path)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+_main: str | None = None
+"""The file of the program if it is run as a module: its names are those of ``__main__``, too."""
 
 
 OVERRIDDEN: set[str] = set()
@@ -43,12 +54,19 @@ def override_constants(overrides: Mapping[str, Mapping[str, str]]) -> None:
     original_get = loader.get_code
 
     def get_code(self: Any, fullname: str) -> Any:
-        wanted = overrides.get(fullname)
+        wanted = overrides.get(fullname) or {}
+        names = [fullname]
+        if _main is not None and os.path.realpath(self.path) == _main:
+            names += ["__main__", os.path.splitext(os.path.basename(_main))[0]]
+            wanted = {
+                name: value for known in reversed(names) for name, value in overrides.get(known, {}).items()
+            }
+            MET.update(names)
         literals = LITERALS.get(os.path.realpath(self.path)) if LITERALS else None
         if not wanted and not literals:
             return original_get(self, fullname)
         MET.add(fullname)
-        tree = _substituted(self.get_data(self.path), wanted or {}, literals or (), fullname)
+        tree = _substituted(self.get_data(self.path), wanted, literals or (), *names)
         return compile(tree, self.path, "exec", dont_inherit=True)
 
     loader.get_code = get_code  # type: ignore[method-assign]

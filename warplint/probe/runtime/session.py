@@ -168,7 +168,13 @@ class Session:
         error: BaseException | None = None
         sys.stderr = self.stream.stderr = LastLine(sys.stderr)
         try:
-            program.run(self.spec["program"], list(self.spec.get("arguments", ())), self.spec["directory"])
+            program.run(
+                self.spec["program"],
+                list(self.spec.get("arguments", ())),
+                self.spec["directory"],
+                self.spec.get("module"),
+                self.spec.get("import_root"),
+            )
         except BaseException as caught:
             error = caught
         self.stream.observer.finished(error)
