@@ -30,8 +30,6 @@ class Entry:
     file: SourceFile
     covered: frozenset[str] = frozenset()
     """Functions of the file that a program has already shown in their real context."""
-    alone: bool = False
-    """Whether its kernels are looked at by themselves: no program loads the file."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +37,14 @@ class Outcome:
     """What one entry came to."""
 
     findings: tuple[Finding, ...] = ()
-    alone: tuple[Finding, ...] = ()
-    """About kernels that no launch records."""
     skipped: tuple[str, ...] = ()
     error: str = ""
     called: tuple[str, ...] = ()
     """Functions that were called, each as file and qualified name with a blank between them."""
     imported: tuple[str, ...] = ()
     """The files that were loaded."""
+    recorded: tuple[str, ...] = ()
+    """Kernels that are launched on a tape, each as file and name with a blank between them."""
 
 
 def analyze_files(
@@ -99,24 +97,26 @@ def _analyze(
     seen = {file.path for file in chosen}
     rest = []
     for file in files:
-        if not (file.screened or (alone and file.has_kernels)) or file.path in seen:
+        if not file.screened or file.path in seen:
             continue
         covered = frozenset(n for n in file.facts.taped if f"{file.display} {n}" in called)
-        loaded = file.display in imported
-        by_itself = alone and file.has_kernels and not loaded and not is_test(file.path)
-        shown = covered.issuperset(file.facts.taped) and (loaded or not file.facts.tape)
-        if shown and not by_itself:
+        if covered.issuperset(file.facts.taped) and (file.display in imported or not file.facts.tape):
             continue  # a library that a program has already shown in its real context
-        rest.append(Entry(file, covered, by_itself))
+        rest.append(Entry(file, covered))
     outcomes += work.run(rest)
     found = [finding for outcome in outcomes for finding in outcome.findings]
     unique = {_place(f): f for f in reversed(found)}
     ordered = sorted(unique.values(), key=lambda f: f.sort_key)
     skipped = {item for outcome in outcomes for item in outcome.skipped}
     errors = {outcome.error for outcome in outcomes if outcome.error}
-    said = set(unique)
-    quiet = {f for outcome in outcomes for f in outcome.alone}
-    unsaid = sorted((f for f in quiet if _place(f) not in said), key=lambda f: f.sort_key)
+    unsaid: list[Finding] = []
+    if alone:
+        loaded = imported | {file.display for file in chosen}
+        libraries = [f for f in files if f.has_kernels and f.display not in loaded and not is_test(f.path)]
+        recorded = frozenset(name for outcome in outcomes for name in outcome.recorded)
+        by_themselves, error = work.find_alone(libraries, recorded)
+        unsaid = sorted({f for f in by_themselves if _place(f) not in unique}, key=lambda f: f.sort_key)
+        errors |= {error} if error else set()
     return StaticResult(tuple(ordered), tuple(unsaid), tuple(sorted(skipped)), tuple(sorted(errors)))
 
 
@@ -161,6 +161,17 @@ class _Work:
                 self._keep(keys[position], entries[position], outcome)
         return [outcome for outcome in known if outcome is not None]
 
+    def find_alone(
+        self, files: Sequence[SourceFile], recorded: frozenset[str]
+    ) -> tuple[tuple[Finding, ...], str]:
+        """What is said of kernels in files that no program loads."""
+        if not files:
+            return (), ""
+        from warplint.static.alone import find_alone
+        from warplint.static.host.core import Project
+
+        return find_alone(files, Project(self.resolver), recorded)
+
     def _prepared(self) -> Callable[[Entry], Outcome]:
         if self._runner is None:
             from warplint.static.host.core import Project
@@ -176,7 +187,6 @@ class _Work:
             [
                 entry.file.display,
                 *sorted(entry.covered),
-                "alone" if entry.alone else "",
                 "files",
                 *(part for file in closure for part in (file.display, file.digest)),
             ]

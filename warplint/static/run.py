@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import libcst as cst
 
-from warplint.model import Finding
 from warplint.source.discovery import SourceFile
 from warplint.source.facts import paused_collector
 from warplint.source.imports import ImportResolver
@@ -29,7 +28,6 @@ from warplint.static.host.values import (
     Module,
     Placeholder,
 )
-from warplint.static.kernels.summary import Site
 from warplint.static.loops import Loops
 from warplint.static.outcomes import Entry, Outcome
 
@@ -51,7 +49,6 @@ def run_entry(entry: Entry, project: Project) -> Outcome:
             graphs = [ScopeGraph(r) for r in distinct(interpreter.recordings) if r.backwards]
             loops = Loops(interpreter.life.steps)
             findings = (*run_checks(graphs), *run_loop_checks(loops))
-            alone = tuple(_alone(entry.file, interpreter)) if entry.alone else ()
         except Exception as error:  # one bad entry must not take the others along
             what = f"{type(error).__name__}: {error}"
             return Outcome(error=f"{entry.file.display}: internal error in the static pass: {what}")
@@ -62,38 +59,18 @@ def run_entry(entry: Entry, project: Project) -> Outcome:
             if function.node in interpreter.called
         ]
         imported = sorted(module.source.display for module in interpreter.modules.values())
+        events = (event for recording in interpreter.recordings for event in recording.events)
+        recorded = {f"{e.effect.file} {e.effect.name}" for e in events if e.recorded}
         outcome = Outcome(
             findings,
-            alone,
             tuple(interpreter.skipped),
             called=tuple(sorted(called)),
             imported=tuple(imported),
+            recorded=tuple(sorted(recorded)),
         )
         del interpreter
         gc.collect(0)  # what this entry left; the parsed trees are old and need no second look
         return outcome
-
-
-def _alone(file: SourceFile, interpreter: Interpreter) -> Iterator[Finding]:
-    """Findings about the kernels and custom adjoints of a file that no launch records."""
-    from warplint.checks.alone import alone_findings, custom_adjoint
-    from warplint.checks.base import location
-
-    module = interpreter.modules.get(file.path)
-    if module is None:
-        return
-    events = (e for r in interpreter.recordings for e in r.events if e.recorded)
-    recorded = {(e.effect.name, e.effect.file) for e in events}
-    for name in list(module.scope.names):
-        value = module.scope.names[name]
-        if not isinstance(value, Function) or value.module is not module:
-            continue
-        if value.kind == "kernel" and (value.name, file.display) not in recorded:
-            interpreter.reset()
-            yield from alone_findings(interpreter.summary(value))
-        adjoint = value.attributes.get("custom_gradient")
-        if isinstance(adjoint, Function):
-            yield custom_adjoint(value.name, location(Site(adjoint.module.source, adjoint.node.name)))
 
 
 def distinct(recordings: Sequence[Recording]) -> list[Recording]:

@@ -57,6 +57,11 @@ class Launches(Allocations):
             self.summaries[key] = found
         return self.summaries[key]
 
+    def goes_back(self, function: Function) -> bool:
+        """Whether a kernel is compiled with backward code; asked before anything is known of its body."""
+        off = function.options.get("enable_backward") is False
+        return not off and self._backward_switch(function) is None
+
     def _backward_switch(self, function: Function) -> Site | None:
         """The statement that turns a kernel's backward code off, if its own decorator is silent."""
         if function.kind != "kernel" or "enable_backward" in function.options:

@@ -1,0 +1,75 @@
+"""Kernels and custom adjoints in files that no program loads: looked at without a launch.
+
+One interpreter loads all the files, because each would load most of the others again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+from warplint.model import Finding
+from warplint.source.discovery import SourceFile
+from warplint.source.facts import paused_collector
+from warplint.static.host.core import BudgetExceededError, Project
+from warplint.static.host.library import Interpreter
+from warplint.static.host.values import Function, Module
+from warplint.static.kernels.summary import Site
+
+__all__ = ["find_alone"]
+
+_STEPS = 600_000
+"""Work for the top level of one file."""
+
+
+def find_alone(
+    files: Sequence[SourceFile], project: Project, recorded: frozenset[str]
+) -> tuple[tuple[Finding, ...], str]:
+    """The findings, and what went wrong if the interpreter failed.
+
+    ``recorded`` names kernels that are seen on a tape elsewhere, as ``file name``.
+    """
+    if not files:
+        return (), ""
+    found: list[Finding] = []
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 12_000))
+    try:
+        with paused_collector():
+            interpreter = Interpreter(project, files[0])
+            for file in files:
+                found += _of_file(file, interpreter, recorded)
+    except Exception as error:  # what was found before is as good as ever
+        return tuple(found), f"internal error in the static pass: {type(error).__name__}: {error}"
+    finally:
+        sys.setrecursionlimit(limit)
+    return tuple(found), ""
+
+
+def _of_file(file: SourceFile, interpreter: Interpreter, recorded: frozenset[str]) -> Iterator[Finding]:
+    from warplint.checks.alone import alone_findings, custom_adjoint
+    from warplint.checks.base import location
+
+    interpreter.limit = interpreter.steps + _STEPS
+    try:
+        module: Module | None = interpreter.import_module(file)
+    except (BudgetExceededError, RecursionError):
+        module = interpreter.modules.get(file.path)
+    interpreter.reset()
+    interpreter.limit = interpreter.steps + _STEPS
+    if module is None:
+        return
+    for name in list(module.scope.names):
+        try:
+            value = module.scope.names[name]
+            if not isinstance(value, Function) or value.module is not module:
+                continue
+            launched = f"{file.display} {value.name}" in recorded
+            if value.kind == "kernel" and not launched and interpreter.goes_back(value):
+                yield from alone_findings(interpreter.summary(value))
+        except (BudgetExceededError, RecursionError):
+            interpreter.reset()
+            continue
+        adjoint = value.attributes.get("custom_gradient")
+        if isinstance(adjoint, Function):
+            yield custom_adjoint(value.name, location(Site(adjoint.module.source, adjoint.node.name)))
