@@ -1,4 +1,4 @@
-"""What a page shows: commands with their output, files, and edits of files.
+"""What a page shows: commands with their output, and files.
 
 A page says beside a block what it is, in a comment that readers of the site do not see:
 
@@ -7,7 +7,6 @@ A page says beside a block what it is, in a comment that readers of the site do 
   holds commands only. ``<!-- not run: WHY -->`` above it excuses it, and so does ``<!-- ci: tests -->``,
   as that is what CI itself runs.
 - ``<!-- file: NAME -->`` above a block: the block is a file that the reader makes.
-- ``<!-- edit: NAME -->`` above a diff: the reader changes that file.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 ELIDED = "[…]"
 
 _BLOCK = re.compile(
-    r"^(?:<!-- (?P<mark>not run|ci|file|edit): (?P<about>.*?) -->\n+)?"
+    r"^(?:<!-- (?P<mark>not run|ci|file): (?P<about>.*?) -->\n+)?"
     r"```(?P<language>\w+)\n(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -104,17 +103,6 @@ def same(shown: str, printed: str) -> bool:
             return False
         place = found[0] + len(piece)
     return place <= end
-
-
-def edited(text: str, diff: str) -> str:
-    """A file's text after a diff, whose hunks are found by what they hold (line numbers are not used)."""
-    for hunk in re.split(r"^@@.*\n", diff, flags=re.MULTILINE):
-        lines = [line for line in hunk.splitlines(True) if not line.startswith(("--- ", "+++ "))]
-        before = "".join(line[1:] or "\n" for line in lines if line[0] in " -\n")
-        after = "".join(line[1:] or "\n" for line in lines if line[0] in " +\n")
-        assert text.count(before) == 1 or not before, f"not in the file, or not once:\n{before}"
-        text = text.replace(before, after) if before else text
-    return text
 
 
 def pages(repository: Path) -> list[str]:

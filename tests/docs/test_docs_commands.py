@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from docs_pages import ELIDED, Block, Command, blocks, commands, edited, gist, pages, same
+from docs_pages import ELIDED, Block, Command, blocks, commands, gist, pages, same
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 PAGES = pages(REPOSITORY)
@@ -73,10 +73,6 @@ class Reader:
     def write(self, block: Block) -> None:
         (self.directory / block.about).write_text(block.body, encoding="utf-8")
 
-    def edit(self, block: Block) -> None:
-        path = self.directory / block.about
-        path.write_text(edited(path.read_text("utf-8"), block.body), encoding="utf-8")
-
 
 @pytest.mark.probe
 @pytest.mark.parametrize("page", WITH_COMMANDS)
@@ -89,8 +85,6 @@ def test_a_page_is_followed(page, request, checkout, environment):
     for block in blocks(text):
         if block.mark == "file":
             reader.write(block)
-        elif block.mark == "edit":
-            reader.edit(block)
         elif block.language == "console" and block.mark is None:
             for command in commands(block):
                 printed = reader.type(command)
