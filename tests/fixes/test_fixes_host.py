@@ -138,6 +138,11 @@ def test_a_retained_gradient_is_not_retained():
     assert changed(text, all_fixed("WL504", text, call)[0]) == ["f = wp.zeros(3, requires_grad=True)"]
 
 
+def test_a_retained_gradient_that_is_looked_at_stays():
+    text = f"{HEAD}\nf = wp.zeros(3, requires_grad=True, retain_grad=True)\nprint(f.grad.numpy())\n"
+    assert all_fixed("WL504", text, "wp.zeros(3, requires_grad=True, retain_grad=True)") == []
+
+
 TRAINING = (
     HEAD
     + """
@@ -176,10 +181,10 @@ def test_a_launch_goes_onto_the_tape():
     assert first.count("prepare") == 1
 
 
-def test_gradients_are_emptied_before_they_are_added_to():
-    text = training()
+def test_gradients_are_emptied_when_they_have_been_used():
+    text = training(after="print(it)")
     first, *_ = all_fixed("WL501", text, "tape.backward(loss)")
-    assert "    tape.zero()\n    tape.backward(loss)\n" in first
+    assert "    g = x.grad.numpy()\n    tape.zero()\n    print(it)\n" in first
 
 
 def test_the_array_of_a_manual_adjoint_launch_is_emptied():

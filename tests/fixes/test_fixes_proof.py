@@ -109,6 +109,14 @@ def test_a_finding_that_comes_to_light_is_fixed_in_the_same_run():
     assert edit.location == RESET.location  # as the file is on the disk
 
 
+def test_what_was_suspected_before_needs_no_second_look():
+    suspected = dataclasses.replace(RESET, verdict=Verdict.DISMISSED)
+    s = search(checked)
+    s.trials_left = 2
+    s.mend(trial(NO_GRADIENT, suspected))
+    assert mended(s) == [("WL201", "verified"), ("WL105", "verified")]
+
+
 def test_a_fix_is_taken_back_if_what_it_brings_to_light_cannot_be_fixed():
     s = search(lambda text: trial(RESET) if "requires_grad" in text else trial(NO_GRADIENT))
     before = trial(NO_GRADIENT)

@@ -148,7 +148,7 @@ def check(
     if not options.show_dismissed and options.shard is None:
         results = [result for result in results if result.verdict is not Verdict.DISMISSED]
     results = offered(results, readable, programs, options.root)
-    notices = _skipped_calls(static) if options.verbose else ()
+    notices = (*(fixed.curves if fixed else ()), *(_skipped_calls(static) if options.verbose else ()))
     report = Report(
         results=tuple(sorted(results, key=lambda result: result.sort_key)),
         programs=tuple(sorted(rows, key=lambda row: (row.program, row.arguments))),

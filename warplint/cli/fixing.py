@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from warplint.cli import stages
 from warplint.cli.options import Options
 from warplint.model import Fix, Program, ProgramRow, Result, Rule, Verdict
+from warplint.report.numbers import short
 
 __all__ = ["Fixed", "fix", "offered"]
 
@@ -27,6 +28,8 @@ class Fixed:
     fixed: tuple[Result, ...] = ()
     difference: str = ""
     warnings: tuple[str, ...] = ()
+    curves: tuple[str, ...] = ()
+    """The objective over the measured iterations, before and after; it proves nothing."""
 
 
 def offered(
@@ -85,6 +88,8 @@ def fix(
     problem = _write(options.root, was, changed)
     if problem:
         return Fixed(before, trial.programs, tuple(files), warnings=(problem,))
+    if changed and any(r.verdict is Verdict.CONFIRMED for r in after.results):
+        after = runs.run(changed, saved=True)  # what is left gets its evidence scripts
     done = {identity(m.result) for m in taken}
     results = tuple(
         r if identity(r) in done else replace(r, fix=known.get(identity(r), r.fix)) for r in after.results
@@ -94,7 +99,21 @@ def fix(
         for file in files
     )
     fixed = tuple(replace(m.result, fix=m.fix) for m in taken)
-    return Fixed(results, after.programs, now, fixed)
+    return Fixed(results, after.programs, now, fixed, curves=tuple(_curves(trial, after)))
+
+
+def _curves(before: Any, after: Any) -> Iterator[str]:
+    """What became of the losses: told, because a right gradient may need another learning rate."""
+    told = {(o.program, o.parameter): o.curve for o in before.objectives}
+    for objective in after.objectives:
+        was = told.get((objective.program, objective.parameter), objective.curve)
+        if was != objective.curve:
+            first, then = (", ".join(short(value) for value in curve) for curve in (was, objective.curve))
+            yield (
+                f"{objective.program}: over the measured iterations the objective of `{objective.parameter}` "
+                f"was {first} and is {then} with the fix; this proves nothing, as the learning rate may have "
+                "been tuned to the wrong gradient"
+            )
 
 
 def _write(root: Path, was: Mapping[str, bytes], now: Mapping[str, bytes]) -> str | None:
@@ -165,7 +184,7 @@ class _Runs:
         self.trial, self.progress = trial, progress
         self.deadline = time.monotonic() + float(options.settings["budget"])
 
-    def run(self, contents: Mapping[str, bytes]) -> Any:
+    def run(self, contents: Mapping[str, bytes], *, saved: bool = False) -> Any:
         from warplint.cli.check import named
         from warplint.fixes.proof import Trial
         from warplint.report.numbers import rounded
@@ -180,8 +199,7 @@ class _Runs:
         static = stages.analyze(files, programs, root=root, cache=Cache(), jobs=1)
         settings = {
             **self.options.settings,
-            "overlay": tuple(sorted(contents.items())),
-            "evidence": False,
+            **({} if saved else {"overlay": tuple(sorted(contents.items())), "evidence": False}),
             "budget": max(self.deadline - time.monotonic(), 1.0),
         }
         probed = stages.probe(programs, static.findings, settings, self.progress)

@@ -192,7 +192,9 @@ def reader_copies(problem: Problem) -> Iterator[Candidate]:
             if use.read and not use.stored and not use.added and assignable(a)
         ]
         chosen = [a for a in read if _last(source, a) in named]
-        for group in (chosen,) if chosen else ():
+        onto = {source.segment(a) for a in _written(problem, launch)}
+        both = [a for a in read if source.segment(a) in onto]
+        for group in (g for g in (chosen, both) if g):
             changes = [source.replace(a, f"{clone}({source.segment(a)})") for a in group]
             yield problem.project.candidate("let the launch that needs the value read a copy", changes)
 

@@ -25,13 +25,13 @@ def requires_grad(problem: Problem) -> Iterator[Candidate]:
             break
     if call is None:
         return
+    yield from _said_by_helper(problem, source, call)
     for name, value in _said(call):
         if name == "requires_grad":
             yield problem.project.candidate(title, [source.replace(value, "True")])
             break
     else:
         yield problem.project.candidate(title, [_keyword(source, call, "requires_grad=True")])
-    yield from _said_by_helper(problem, source, call)
     statement = source.statement(node)
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         text = source.segment(statement.targets[0])
@@ -93,6 +93,7 @@ def enable_backward(problem: Problem) -> Iterator[Candidate]:
     statement = source.statement(node)
     nodes: list[ast.AST] = [node, statement]
     nodes += getattr(statement, "decorator_list", [])
+    nodes.append(source.tree)  # the options may have been put together elsewhere
     title = "compile with backward code"
     for outer in nodes:
         if isinstance(outer, ast.FunctionDef):
@@ -112,7 +113,7 @@ def enable_backward(problem: Problem) -> Iterator[Candidate]:
                 )
             elif isinstance(inner, ast.Assign) and _is_flag(inner.targets[0]):
                 value = inner.value
-            if value is not None:
+            if value is not None and not (isinstance(value, ast.Constant) and value.value is True):
                 yield problem.project.candidate(title, [source.replace(value, "True")])
                 return
 
@@ -129,6 +130,8 @@ def plain_gradient(problem: Problem) -> Iterator[Candidate]:
     source, node = found
     title = "do not retain the gradient of an array that is written again"
     statement = source.statement(node)
+    if _reads_gradient(source, statement):
+        return  # without it the gradient would be read as zero
     if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "attr", "") == "retain_grad":
         yield problem.project.candidate(title, [source.replace(statement.value, "False")])
         return
@@ -139,6 +142,16 @@ def plain_gradient(problem: Problem) -> Iterator[Candidate]:
                     yield problem.project.candidate(title, [_without(source, inner, keyword)])
                     yield problem.project.candidate(title, [source.replace(keyword.value, "False")])
                     return
+
+
+def _reads_gradient(source: Source, statement: ast.stmt) -> bool:
+    """Whether ``x.grad`` is looked at for an array that this statement makes."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = {source.segment(target) for target in targets}
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "grad" and source.segment(node.value) in names
+        for node in ast.walk(source.tree)
+    )
 
 
 def _without(source: Source, call: ast.Call, keyword: ast.keyword) -> Change:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from warplint.fixes.arguments import parameters
 from warplint.fixes.kernels import is_kernel
@@ -19,31 +19,39 @@ def handed_over(problem: Problem) -> Iterator[Candidate]:
         return
     source, node = found
     statement = source.statement(node)
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-        return
-    name = statement.targets[0].id
-    read = _read(source, statement.value)
-    if read is None:
-        return
-    array, index = read
-    scope = source.scope_of(statement)
-    uses = source.loads(scope, name)
-    for kernel_source, kernel in _kernels(problem):
-        given = parameters(kernel)
+    for inner in method_calls(node if isinstance(node, ast.Call) else statement, "numpy"):
+        read = _read(source, inner)
+        if read is None:
+            continue
+        array, index, whole = read
+        named = isinstance(statement, ast.Assign) and statement.value is whole
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and named else None
+        if isinstance(target, ast.Name):
+            scope = source.scope_of(statement)
+            uses = source.loads(scope, target.id)
+            for changes, passed in _handed(problem, source, index, list(uses)):
+                changes += [source.replace(a, array) for a in passed]
+                if len(uses) == len(passed):
+                    changes.append(source.delete(statement))
+                yield problem.project.candidate("hand the array to the kernel", changes)
+        else:
+            for changes, passed in _handed(problem, source, index, [whole]):
+                changes += [source.replace(a, array) for a in passed]
+                yield problem.project.candidate("hand the array to the kernel", changes)
+
+
+def _handed(
+    problem: Problem, source: Source, index: str, reads: Sequence[ast.expr]
+) -> Iterator[tuple[list[Change], list[ast.expr]]]:
+    """Kernels one of whose parameters is given the number at every launch: the change, and where."""
+    for where, kernel in _kernels(problem):
         launches = problem.project.launches(kernel)
         if not launches or not all(launch.plain and launch.source is source for launch in launches):
             continue
-        for position, parameter in enumerate(given):
-            passed = [launch.arguments[position] for launch in launches if position < len(launch.arguments)]
-            if not passed or any(not isinstance(a, ast.Name) or a.id != name for a in passed):
-                continue
-            if any(source.scope_of(a) is not scope for a in passed) or parameter.annotation is None:
-                continue
-            changes = _changes(kernel_source, kernel, parameter, index)
-            changes += [source.replace(a, array) for a in passed]
-            if {id(u) for u in uses} == {id(a) for a in passed}:
-                changes.append(source.delete(statement))
-            yield problem.project.candidate("hand the array to the kernel", changes)
+        for position, parameter in enumerate(parameters(kernel)):
+            passed = [x.arguments[position] for x in launches if position < len(x.arguments)]
+            if passed and parameter.annotation is not None and all(a in reads for a in passed):
+                yield _changes(where, kernel, parameter, index), passed
 
 
 def _kernels(problem: Problem) -> Iterator[tuple[Source, ast.FunctionDef]]:
@@ -53,24 +61,24 @@ def _kernels(problem: Problem) -> Iterator[tuple[Source, ast.FunctionDef]]:
                 yield source, function
 
 
-def _read(source: Source, node: ast.expr) -> tuple[str, str] | None:
-    """The array and the element that a host expression like ``float(x.numpy()[1])`` takes."""
-    for call in method_calls(node, "numpy"):
-        if not isinstance(call.func, ast.Attribute):
-            continue
-        array, parent = source.segment(call.func.value), source.parents[call]
-        index = "0"
-        if isinstance(parent, ast.Subscript):
-            if not isinstance(parent.slice, ast.Constant) or not isinstance(parent.slice.value, int):
-                return None
-            index = str(parent.slice.value)
-            parent = source.parents[parent]
-        elif isinstance(parent, ast.Attribute) and parent.attr == "item":
-            parent = source.parents[source.parents[parent]]
-        if isinstance(parent, ast.Call) and getattr(parent.func, "id", "") == "float":
-            parent = source.parents[parent]
-        return (array, index) if isinstance(parent, ast.Assign) else None
-    return None
+def _read(source: Source, call: ast.Call) -> tuple[str, str, ast.expr] | None:
+    """The array and the element that ``float(x.numpy()[1])`` takes, and the whole of the expression."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    array, index = source.segment(call.func.value), "0"
+    whole: ast.expr = call
+    parent = source.parents[whole]
+    if isinstance(parent, ast.Subscript):
+        if not isinstance(parent.slice, ast.Constant) or not isinstance(parent.slice.value, int):
+            return None
+        index, whole = str(parent.slice.value), parent
+    elif isinstance(parent, ast.Attribute) and parent.attr == "item":
+        around = source.parents[parent]
+        whole = around if isinstance(around, ast.Call) else whole
+    parent = source.parents[whole]
+    if isinstance(parent, ast.Call) and getattr(parent.func, "id", "") == "float":
+        whole = parent
+    return array, index, whole
 
 
 def _changes(source: Source, kernel: ast.FunctionDef, parameter: ast.arg, index: str) -> list[Change]:

@@ -34,6 +34,7 @@ def _later(
         change = _move_behind(other, moved, end)
         if change:
             yield project.candidate(title, change)
+    yield from _carried_over(project, source, statement, other, end, title)
     # Or the other way round: the backward pass comes first.
     for first in _in_block_of(project, source, statement, other, end):
         block = other.block_of(end)
@@ -43,6 +44,24 @@ def _later(
                 "run the backward pass before it",
                 [other.insert_before(first, *lines), other.delete(end)],
             )
+
+
+def _carried_over(
+    project: Project, source: Source, statement: ast.stmt, other: Source, end: ast.stmt, title: str
+) -> Iterator[Candidate]:
+    """Move a statement out of a method, behind ``backward`` in another method of the same class."""
+    classes = [next(s.enclosing(n, ast.ClassDef), None) for s, n in ((source, statement), (other, end))]
+    function = source.function_of(statement)
+    if source is not other or function is None or classes[0] is None or classes[0] is not classes[1]:
+        return
+    if function is other.function_of(end) or not (source.owns_lines(statement) and other.owns_lines(end)):
+        return
+    stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    local = stored | {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)}
+    if not (source.names_in(statement) & local) - {"self"}:
+        lines = source.lines_of(statement, other.indent(end))
+        placed = other.insert_after(end, *lines, indent="")
+        yield project.candidate(title, [source.delete(statement), placed])
 
 
 def _in_block_of(
@@ -56,18 +75,31 @@ def _in_block_of(
     if source is other and statement in [*before, *inner, *loops]:
         yield statement
         return
-    function = source.function_of(statement)
-    if function is None:
-        return
+    leading = _leading_to(project, source.function_of(statement))
     for candidate in reversed([*before, *inner]):
-        called = {
-            getattr(n.func, "attr", getattr(n.func, "id", None))
-            for n in ast.walk(candidate)
-            if isinstance(n, ast.Call)
-        }
-        if function.name in called and not isinstance(candidate, ast.With):
+        if leading & _called(candidate) and not isinstance(candidate, ast.With):
             yield candidate
             return
+
+
+def _called(node: ast.AST) -> set[str]:
+    """The simple names of what is called below a node."""
+    calls = (n.func for n in ast.walk(node) if isinstance(n, ast.Call))
+    return {getattr(f, "attr", getattr(f, "id", "")) for f in calls}
+
+
+def _leading_to(project: Project, function: ast.FunctionDef | None) -> set[str]:
+    """A function and those that call it, over a few steps, by name."""
+    names: set[str] = set()
+    queue = [function] if function is not None else []
+    while queue and len(names) < 8:
+        current = queue.pop(0)
+        if current.name not in names:
+            names.add(current.name)
+            for caller, call in project.calls(current) or []:
+                around = caller.function_of(call)
+                queue += [around] if around is not None else []
+    return names
 
 
 def _move_behind(source: Source, statement: ast.stmt, end: ast.stmt) -> list[Change]:
@@ -171,14 +203,9 @@ def _swapped(
     """The reset comes after the read, or after the call that leads to it."""
     block = other.block_of(reset)
     later = block[block.index(reset) + 1 :] if reset in block else []
-    function = source.function_of(read)
+    leading = _leading_to(project, source.function_of(read))
     for statement in later:
-        called = {
-            getattr(n.func, "attr", getattr(n.func, "id", None))
-            for n in ast.walk(statement)
-            if isinstance(n, ast.Call)
-        }
-        if statement is read or (function is not None and function.name in called):
+        if statement is read or leading & _called(statement):
             change = _move_behind(other, reset, statement)
             if change:
                 yield project.candidate("reset the gradient after it was used", change)

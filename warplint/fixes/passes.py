@@ -29,10 +29,23 @@ def zeroed(problem: Problem) -> Iterator[Candidate]:
     if call is None or not isinstance(call.func, ast.Attribute):
         return
     tape = source.segment(call.func.value)
-    yield problem.project.candidate(title, [source.insert_before(statement, f"{tape}.zero()")])
+    for place in _after_use(source, statement):
+        yield problem.project.candidate(title, [source.insert_after(place, f"{tape}.zero()")])
     for name in problem.quoted[:1]:
         if name.replace(".", "").replace("_", "").isalnum():
             yield problem.project.candidate(title, [source.insert_before(statement, f"{name}.grad.zero_()")])
+    # A tape that has gone back before knows its gradients already.
+    yield problem.project.candidate(title, [source.insert_before(statement, f"{tape}.zero()")])
+
+
+def _after_use(source: Source, backward: ast.stmt) -> Iterator[ast.stmt]:
+    """Where the gradients have been used: the last statement that speaks of them, or the last of all."""
+    block = source.block_of(backward)
+    later = block[block.index(backward) :] if backward in block else [backward]
+    while len(later) > 1 and isinstance(later[-1], (ast.Return, ast.Continue, ast.Break)):
+        later.pop()
+    used = [s for s in later if ".grad" in source.segment(s) or ".step(" in source.segment(s)]
+    yield from dict.fromkeys((*used[-1:], later[-1]))
 
 
 def _in_adjoint_launch(source: Source, node: ast.AST) -> bool:

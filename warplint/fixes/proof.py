@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Mended", "Outcome", "Search", "Trial", "compare"]
 
-MOST_TRIALS = 16
-"""Runs of edited programs in one call; each takes seconds."""
+TRIALS = 12
+TRIALS_A_FINDING = 6
+"""Runs of edited programs in one call, for all and for each finding; each takes seconds."""
 _SAME = 1e-4
 _MEASURED = (ProgramStatus.VERIFIED, ProgramStatus.WRONG)
 
@@ -72,7 +73,7 @@ class Search:
     read: Callable[[str], bytes | None]
     run: Runner
     wanted: Callable[[Result], bool] = lambda result: True
-    trials_left: int = MOST_TRIALS
+    trials_left: int | None = None
     mended: list[Mended] = field(default_factory=list)
     contents: dict[str, bytes] = field(default_factory=dict)
     """The edited files."""
@@ -82,9 +83,12 @@ class Search:
 
     def mend(self, trial: Trial) -> Trial:
         """Mend what can be; the check of the edited files comes back."""
+        if self.trials_left is None:
+            confirmed = sum(r.verdict is Verdict.CONFIRMED for r in trial.results)
+            self.trials_left = TRIALS + TRIALS_A_FINDING * confirmed
         waiting: list[Mended] = []
         sure = (trial, dict(self.contents), len(self._stages))
-        while self.trials_left > 0:
+        while self.trials_left:
             step = self._step(trial)
             if step is None:
                 break
@@ -111,7 +115,7 @@ class Search:
         revealed: _Step | None = None
         undecided: dict[Identity, Mended] = {}
         for chosen in _attempts(options):
-            if self.trials_left <= 0:
+            if not self.trials_left:
                 break
             edits = tuple(dict.fromkeys(e for _, candidate in chosen for e in candidate.edits))
             contents = self._edited(edits)
@@ -124,7 +128,9 @@ class Search:
             )
             here = [Mended(result, _fix("unsafe", candidate, worst(result))) for result, candidate in chosen]
             step = _Step(outcome, after, contents, edits, here)
-            if outcome in (Outcome.VERIFIED, Outcome.BETTER):
+            if outcome in (Outcome.VERIFIED, Outcome.BETTER) or (
+                outcome is Outcome.REVEALED and _all_suspected(trial, after)
+            ):
                 return step
             if outcome is Outcome.REVEALED:
                 revealed = revealed or step
@@ -189,9 +195,14 @@ def _fix(applicability: str, candidate: Candidate, before: float | None) -> Fix:
 def _attempts(
     options: Sequence[tuple[Result, list[Candidate]]],
 ) -> Iterator[list[tuple[Result, Candidate]]]:
-    """All results at once with what is most likely, then each by itself with all there is."""
+    """All results at once with what is most likely, those of each program, then each by itself."""
     if len(options) > 1:
         yield [(result, found[0]) for result, found in options]
+    programs = {result.program for result, _ in options}
+    for program in sorted(map(str, programs)) if len(programs) > 1 else ():
+        of_program = [(result, found[0]) for result, found in options if str(result.program) == program]
+        if len(of_program) > 1:
+            yield of_program
     for result, found in options:
         for candidate in found:
             yield [(result, candidate)]
@@ -223,6 +234,12 @@ def compare(before: Trial, after: Trial, targets: Sequence[Result], same_values:
         new = {identity[0] for identity in confirmed - known}
         return Outcome.REFUTED if new == {"WL901"} else Outcome.REVEALED
     return Outcome.BETTER
+
+
+def _all_suspected(before: Trial, after: Trial) -> bool:
+    """Whether all that came to light was there before, hidden behind what is mended now."""
+    known = {identity(r) for r in before.results}
+    return all(identity(r) in known for r in after.results if r.verdict is Verdict.CONFIRMED)
 
 
 def _heavy(results: Sequence[Result]) -> Counter[Identity]:
