@@ -22,10 +22,11 @@ ROOMS = {
     "rulebook": {"model"},
     "dev": set(),
     "store": set(),
+    "words": set(),
     "combine": {"model"},
     "buffers": set(),
     "source": {"model", "store", "buffers"},
-    "static": {"model", "source", "checks"},
+    "static": {"model", "source", "checks", "words"},
     "checks": {"model", "source", "static"},
     "report": {"model", "rulebook"},
     "cli": {
@@ -36,10 +37,10 @@ ROOMS = {
         *("model", "config", "rulebook", "buffers", "source", "static", "checks", "probe", "report", "cli"),
     },
     "fixes": {"model", "source", "probe"},
-    "probe": {"model", "store", "combine", "buffers"},
+    "probe": {"model", "store", "combine", "buffers", "words"},
 }
 NEVER_RUN = ("source", "static", "checks", "report", "cli", "config", "rulebook", "model", "store", "combine")
-NEVER_RUN += ("buffers", "fixes", "server")
+NEVER_RUN += ("buffers", "words", "fixes", "server")
 RUNTIME_MAY = {"numpy", "warp"}
 # In the user's process the folder is on the path by itself, under its own name.
 RUNTIME_NAMES = {"runtime", *(path.stem for path in (PACKAGE / "probe" / "runtime").glob("*.py"))}

@@ -95,6 +95,8 @@ class Counterfactual(str, enum.Enum):
 
     ACCUMULATE_COPY = "copy-adjoint"
     """Let the adjoint of a copy accumulate (which it does from Warp 1.17 on)."""
+    MORE_TURNS = "unconverged-solver"
+    """Go on with a solver's iterations and see whether the objective moves."""
     NOTHING = "nothing"
     """Nothing is wrong that could be taken away: the finding is a note."""
 

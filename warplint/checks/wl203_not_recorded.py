@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from warplint.checks.base import Claims, backward_notes, check, location, spelled, statements
 from warplint.model import Counterfactual, Finding, ProbeRequest, Related
+from warplint.static.said import says_meant
 
 if TYPE_CHECKING:
     from warplint.static.graph import ScopeGraph
@@ -78,6 +79,8 @@ def _before(graph: ScopeGraph) -> Iterator[_Cut]:
             continue
         if any(_again_on_the_tape(graph, event, written) for event, written in chain):
             continue
+        if any(_follows(event, written) or _is_meant(event, written) for event, written in chain):
+            continue
         for event, written in chain:
             yield (
                 event,
@@ -85,6 +88,18 @@ def _before(graph: ScopeGraph) -> Iterator[_Cut]:
                 "before the tape begins to record",
                 "move it into the tape, or say in a comment that its result is detached",
             )
+
+
+def _is_meant(event: Event, written: Binding) -> bool:
+    """Whether the code says that what is computed is held constant (a target, a detached value)."""
+    return says_meant(event.site, event.call_path, written.buffer.name)
+
+
+def _follows(event: Event, written: Binding) -> bool:
+    """Whether a launch blends a value into an array without gradient: a moving average."""
+    paths = [path for path, b in event.bindings.items() if b.buffer is written.buffer]
+    itself = any(event.effect.reads_of(p) and event.effect.writes_of(p) for p in paths)
+    return itself and written.requires_grad is False and not event.effect.ordered_needs
 
 
 def _again_on_the_tape(graph: ScopeGraph, event: Event, written: Binding) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from warplint.checks.base import Claims, backward_notes, check, location, spelled
 from warplint.model import Counterfactual, Finding, ProbeRequest, Related
+from warplint.static.said import says_meant
 
 if TYPE_CHECKING:
     from warplint.static.graph import ScopeGraph
@@ -25,6 +26,8 @@ def host_round_trip(graph: ScopeGraph, claims: Claims) -> Iterator[Finding]:
         if not _is_active(graph, carried.base) or not claims.first(RULE, carried.read):
             continue
         name = spelled(carried.base)
+        if says_meant(carried.read, (), name) or says_meant(back):
+            continue
         yield Finding(
             RULE,
             f"the values of `{name}` are read by the host and go on as {how}: the gradient stops there",

@@ -30,6 +30,8 @@ class Facts:
     """Kernels whose launches were tested by themselves."""
     function_tests: list[dict[str, Any]] = field(default_factory=list)
     """Functions whose custom adjoints were compared with their derivatives."""
+    solvers: list[dict[str, Any]] = field(default_factory=list)
+    """What more turns of a solver make of the objective, by the places that were asked about."""
     uncovered: list[str] = field(default_factory=list)
     step: dict[str, Any] | None = None
     """What the optimizer's first step did to the objective, where gradients are right."""
@@ -90,6 +92,8 @@ class Facts:
             self.function_tests = message["functions"]
         elif kind in ("explained", "localized", "course"):
             setattr(self, kind, message)
+        elif kind == "solvers":
+            self.solvers = message["rows"]
         elif kind == "internal-error":
             self.internal_error = str(message.get("reason"))
         elif kind == "finished":

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from warplint.probe.facts import Paths
+from warplint.words import CONSTANT, DETACHED, FRAMES, LINES_ABOVE, METHOD, SURROGATE
 
-_DETACHED = re.compile(
-    r"detach|stop[_ -]?grad|truncat|tbptt|semi[_ -]?gradient|straight[_ -]?through", re.IGNORECASE
-)
-_CONSTANT = re.compile(
-    r"(held|kept|keeps?|holds?|treat\w*|taken|as)\s+(\w+\s+)?(a\s+)?(constant|fixed|frozen)\b"
-    r"|frozen|freez|lagged|bootstrap|teacher|polyak|moving[_ -]average|target[_ -]net|reweight|\birls\b"
-    r"|(\b|_)ema(_|\b)|\.slow\b|\bslow_\w+|\bsnapshot|\w_target\b|target_(w|weights?|params?|policy)\b",
-    re.IGNORECASE,
-)
-"""Words for a value that is computed from the parameter and meant as a constant."""
-_METHOD = re.compile(r"stop[_ -]?grad|semi[_ -]?gradient|straight[_ -]?through", re.IGNORECASE)
-"""Names of methods that a docstring may give once for all the statements that make them up."""
-_SURROGATE = re.compile(
-    r"surrogate|straight[_ -]?through|stop[_ -]?grad|detach|\bste\b|gradient[_ -]clip|clip\w*[_ -]grad",
-    re.IGNORECASE,
-)
-"""Words for an adjoint that is not meant to be the derivative."""
-LINES_ABOVE = 5
-FRAMES = 3
+__all__ = ["FRAMES", "says_detached", "says_meant", "says_surrogate", "says_truncated"]
 
 
 def says_detached(place: Sequence[Any], paths: Paths) -> bool:
     """Whether the lines above a place (a comment, a function's name) say it is on purpose."""
-    return bool(_DETACHED.search(_lines(place, paths)))
+    return bool(DETACHED.search(_lines(place, paths)))
 
 
 def says_meant(stack: Sequence[Sequence[Any]], name: str | None, paths: Paths) -> bool:
@@ -41,9 +23,9 @@ def says_meant(stack: Sequence[Sequence[Any]], name: str | None, paths: Paths) -
     for frame in stack[:FRAMES]:
         words += [_lines(frame, paths), str(frame[2]) if len(frame) > 2 else ""]
     text = "\n".join(words)
-    if _DETACHED.search(text) or _CONSTANT.search(text):
+    if DETACHED.search(text) or CONSTANT.search(text):
         return True
-    return any(_METHOD.search(_docstrings(frame, paths)) for frame in stack[:FRAMES])
+    return any(METHOD.search(_docstrings(frame, paths)) for frame in stack[:FRAMES])
 
 
 def says_surrogate(place: Sequence[Any], paths: Paths) -> bool:
@@ -55,7 +37,7 @@ def says_surrogate(place: Sequence[Any], paths: Paths) -> bool:
         if body and not text.strip() and len(body) > 2:
             break
         body.append(text)
-    return bool(_SURROGATE.search("\n".join([_lines(place, paths), *body])))
+    return bool(SURROGATE.search("\n".join([_lines(place, paths), *body])))
 
 
 def says_truncated(place: Sequence[Any], paths: Paths) -> bool:
@@ -71,7 +53,7 @@ def says_truncated(place: Sequence[Any], paths: Paths) -> bool:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             end = node.end_lineno or node.lineno
             around += lines[node.lineno - 1 : end] if node.lineno <= line <= end else []
-    return bool(_DETACHED.search("\n".join(around)))
+    return bool(DETACHED.search("\n".join(around)))
 
 
 def _docstrings(place: Sequence[Any], paths: Paths) -> str:

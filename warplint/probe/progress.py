@@ -15,6 +15,25 @@ def too_long_a_step(step: dict[str, Any] | None) -> str:
     )
 
 
+MOVED = 0.02
+"""Relative change of the objective that tells a solver that was stopped early."""
+SETTLED = 0.2
+"""Share of that change which the second half of the further turns may still bring."""
+
+
+def stopped_early(row: dict[str, Any]) -> str | None:
+    """What WL508 says of a solver whose further turns move the objective, and come to an end."""
+    own, before, solved = row["objectives"]
+    if abs(solved - own) <= MOVED * max(abs(own), abs(solved)):
+        return None
+    if abs(solved - before) > SETTLED * abs(solved - own):
+        return None  # it goes on and on: no solver, or one that diverges
+    return (
+        f"with {row['most']} turns instead of {row['turns']} the objective goes from {own:.4g} to "
+        f"{solved:.4g}: the gradient is right for the unfinished iteration, not for the solution"
+    )
+
+
 def drawn_anew(step: dict[str, Any] | None) -> str | None:
     """What WL510 says of an objective that changes by itself."""
     if step is None or step["same"] or not step["drawn"]:

@@ -89,6 +89,7 @@ class _Judge:
             )
             self.leave_unverified(facts.nothing)
             return self.finish(ProgramStatus.INCONCLUSIVE, facts.nothing)
+        self.judge_solvers()
         parameters = _by_parameter(facts.episodes)
         wrong = [rows for rows in parameters if _is_wrong(rows)]
         if wrong and all(self.is_surrogate(rows) for rows in wrong):
@@ -156,8 +157,29 @@ class _Judge:
                 return row
         return None
 
+    def judge_solvers(self) -> None:
+        """Findings about a solver's number of turns, whatever the gradient is."""
+        for finding in self.findings:
+            asked = finding.request
+            if asked is None or asked.counterfactual is not Counterfactual.MORE_TURNS:
+                continue
+            places = {(s.file, s.line) for s in asked.sites}
+            rows = [
+                row
+                for row in self.facts.solvers
+                if places == {(self.paths.display(str(file)), int(line)) for file, line, _ in row["sites"]}
+            ]
+            if not rows:
+                self.decide(finding, Verdict.UNVERIFIED, "more turns could not be tried")
+            elif (text := progress.stopped_early(rows[0])) is not None:
+                self.decide(finding, Verdict.NOTE, text)
+            else:
+                self.decide(finding, Verdict.DISMISSED, "more turns do not move the objective")
+
     def verified(self, parameters: list[list[dict[str, Any]]]) -> None:
         for finding in self.findings:
+            if id(finding) in self.decided:
+                continue
             hazard = self.hazard_of(finding)
             if self.says_meant(finding):
                 self.decide(finding, Verdict.DISMISSED, "the code says that this is held constant on purpose")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import networkx as nx
@@ -506,6 +507,17 @@ class ScopeGraph:
         return found
 
     @cached_property
+    def iterations(self) -> list[tuple[Event, int]]:
+        """Launches that a loop repeats on one state, with nothing else changing, and its turns."""
+        groups: dict[Any, list[Event]] = {}
+        for index, event in enumerate(self.events):
+            if event.kind == "launch" and event.recorded and event.turns and self.feeds_objective(index):
+                key = (event.site, event.call_path, event.turns[:-1])
+                groups.setdefault(key, []).append(event)
+        found = [events for events in groups.values() if _iterates(events)]
+        return [(events[0], events[-1].turns[-1] + 1) for events in found]
+
+    @cached_property
     def cuts(self) -> list[Cut]:
         """Arrays born without gradient between a parameter and the objective."""
         if not self.objective_known:
@@ -650,3 +662,19 @@ def _repeatable(event: Event) -> Any:
         return None
     arrays = tuple((path, b.buffer.number, b.region) for path, b in sorted(bindings.items()))
     return (id(effect), arrays, tuple(sorted(event.arguments.items())))
+
+
+def _iterates(events: list[Event]) -> bool:
+    """Whether each launch goes on with what the one before wrote, and is given the same otherwise."""
+    if len({e.turns for e in events}) < 2:
+        return False
+    for one, two in pairwise(events):
+        written = {one.bindings[a.path].buffer for a in one.effect.writes if a.path in one.bindings}
+        state = {p for p, b in two.bindings.items() if b.buffer in written and two.effect.reads_of(p)}
+        made = {a.path for a in two.effect.writes}
+        rest = [p for p in two.bindings if p not in state | made]
+        if not state or two.arguments != one.arguments or two.effect is not one.effect:
+            return False
+        if any(p not in one.bindings or one.bindings[p].buffer is not two.bindings[p].buffer for p in rest):
+            return False
+    return True

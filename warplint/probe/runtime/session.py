@@ -31,6 +31,7 @@ from . import (  # noqa: E402
     judge,
     messages,
     program,
+    solvers,
     steps,
     synthesised,
     tracker,
@@ -211,6 +212,7 @@ class Session:
             found.measured = self.compare_reported(found.measured)
             attributions = self.attribute(found.measured)
             self.test_launches(found.measured)
+            self.try_solvers(found.measured)
             self.report(structure, found.measured, attributions, found.uncovered)
             self.investigate(found.measured)
             if self.spec.get("tracker"):
@@ -481,6 +483,21 @@ class Session:
         if reason is not None:
             self.send({"type": "blocked", "reason": reason})
         self.send({"type": "finished", "forward_passes": 0, "substitutions": []})
+
+    def try_solvers(self, measured: list[Measured]) -> None:
+        """Whether solvers that findings point at have come to an end, at the first iteration."""
+        asked = [r for r in self.spec.get("requests", ()) if r["counterfactual"] == "unconverged-solver"]
+        known = [m for m in measured if m.problem is None and m.gradient is not None]
+        rows = []
+        for request in asked if known else ():
+            row = solvers.try_more(
+                self.stream, self.run_user, known[0], request["sites"], self.deadline - 1.0
+            )
+            if row is not None:
+                self.forward_passes += len(row["objectives"])
+                rows.append({**row, "sites": request["sites"]})
+        if rows:
+            self.send({"type": "solvers", "rows": rows})
 
     def follow(self, measured: list[Measured]) -> dict[str, Any] | None:
         """Where all gradients are right: what the optimizer's first step does to the objective."""

@@ -15,6 +15,7 @@ from . import arrays, judge
 from .episodes import touched
 from .forks import BecomeChild, ChildFailure, Reporter, fork, run_in_child
 from .hooks import Event, Observer, Stream
+from .kernels import may_read
 from .measure import Maker, Measured, Measurement
 from .scout import Episode
 
@@ -70,7 +71,8 @@ class Trunk(Observer):
             self.reporter.leave(self.results)
         if event.recorded:
             for serial, array in self.awaited(event):
-                self.read[serial] = hash(arrays.content(array))
+                if uses(event, array):
+                    self.read[serial] = hash(arrays.content(array))
 
     def after(self, event: Event) -> None:
         if not event.recorded:
@@ -121,6 +123,14 @@ class Trunk(Observer):
             observer.before(event)
         except Exception as error:
             reporter.leave({"failed": f"{type(error).__name__}: {error}"})
+
+
+def uses(event: Event, base: Any) -> bool:
+    """Whether an event may use what an array holds: a launch may be given a struct for another field."""
+    if event.kind != "launch":
+        return True
+    kernel = event.details["object"]
+    return any(may_read(kernel, label) for label, a in event.arrays if arrays.root(a) is base)
 
 
 class Respawn:

@@ -227,9 +227,10 @@ class Effects:
         """One element, and a different value from every thread."""
         if self.one_thread or self.condition or ref.index_depends:
             return
-        if any(d.terms is None or any(_is_thread(s) for m, _ in d.terms for s in m) for d in dims):
+        if any(d.terms is None for d in dims):
             return
-        different = {a.path for a in value.active if a.path != ref.path and _by_thread(a)}
+        own = _threads(dims)
+        different = {a.path for a in value.active if a.path != ref.path and _threads(a.dims) - own}
         if different:
             name = ref.path
             self.fault(FaultKind.RACE, name, write.site, write.site, frozenset(different), ref.path)
@@ -245,7 +246,7 @@ class Effects:
                 if write.kind is AccessKind.STORE:
                     meets = _next_to(read.dims, write.dims)
                 else:
-                    meets = read.dims == write.dims and not any(map(_has_thread, write.dims))
+                    meets = read.dims == write.dims and not _threads(write.dims)
                     meets = meets and self.happened_before(write, read)
                 if meets:
                     given = frozenset((read.path,)) | frozenset(self.flows.get(read.path, ()))
@@ -337,12 +338,9 @@ def _is_thread(symbol: str) -> bool:
     return symbol.startswith("tid:")
 
 
-def _has_thread(dimension: Dimension) -> bool:
-    return dimension.terms is not None and any(_is_thread(s) for m, _ in dimension.terms for s in m)
-
-
-def _by_thread(access: Access) -> bool:
-    return any(map(_has_thread, access.dims))
+def _threads(dims: tuple[Dimension, ...]) -> set[str]:
+    """The numbers of a thread that an index is made of."""
+    return {s for d in dims for m, _ in d.terms or () for s in m if _is_thread(s)}
 
 
 def _next_to(read: tuple[Dimension, ...], write: tuple[Dimension, ...]) -> bool:
