@@ -86,7 +86,7 @@ def strict(schema: dict[str, Any]) -> dict[str, Any]:
     for part in [schema, *schema["$defs"].values(), schema["$defs"]["fix"]["properties"]["edits"]["items"]]:
         if part.get("type") == "object":
             part["additionalProperties"] = False
-            optional = {"fixed", "seconds", "shard", "cell"}
+            optional = {"cell", "fixed", "seconds", "shard"}
             assert set(part["properties"]) - set(part["required"]) <= optional
     return schema
 
@@ -120,6 +120,18 @@ def test_a_report_of_a_real_tree(repository, monkeypatch, capsys):
     assert main(["check", "--no-probe", "--exit-zero", "--format", "json", "--timings", "fixtures"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert len(report["results"]) > 20
+    validate(report)
+
+
+def test_a_report_of_a_notebook(repository, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    source = (repository / "fixtures" / "cloth_ping_pong" / "fit_wind.py").read_text("utf-8")
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
+    book = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
+    (tmp_path / "fit.ipynb").write_text(json.dumps(book))
+    assert main(["check", "--no-probe", "--exit-zero", "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [result["location"]["cell"] for result in report["results"]] == [1]
     validate(report)
 
 
