@@ -58,6 +58,17 @@ async def test_a_finding_is_proved_when_the_user_says_so(editor, project, tmp_pa
     editor.client.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams(token))
     await editor.until(lambda: editor.progress[-1].kind == "end")
     assert editor.progress[-1].message == "cancelled"
+    # What is saved is proved at once, where the settings say so (and is known from before).
+    editor.replace(train, BAD)
+    editor.client.workspace_did_change_configuration(
+        types.DidChangeConfigurationParams({"warplint": {"probe": {"enabled": True, "on-save": True}}})
+    )
+    editor.save(train)
+    await editor.until(lambda: editor.shown(train) and editor.shown(train)[0].severity == 1)
+    hover = await editor.client.text_document_hover_async(
+        types.HoverParams(types.TextDocumentIdentifier(train.as_uri()), editor.shown(train)[0].range.start)
+    )
+    assert "| direction | autodiff | finite difference |" in hover.contents.value
     # What is measured is what stands in the editor, not what lies on the disk.
     editor.replace(train, BAD.replace(LATE + BACKWARD, BACKWARD + LATE))
     await editor.sees(train)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from lsprotocol import types
 
-from warplint.model import Result, Rule, Verdict, to_plain
+from warplint.model import Evidence, Result, Rule, Verdict, to_plain
 from warplint.report.context import fails_as_error, headline, says_more
-from warplint.report.numbers import percent
+from warplint.report.numbers import percent, short
 from warplint.server.documents import Documents
 
+_MOST_CHECKS = 6
 _SEVERITY = {
     Verdict.CONFIRMED: types.DiagnosticSeverity.Error,
     Verdict.LATENT: types.DiagnosticSeverity.Warning,
@@ -64,13 +65,25 @@ def page(rule: Rule, result: Result | None = None) -> str:
     parts = []
     if result is not None:
         parts += [f"**{result.rule} {result.name}**: {result.verdict}", message(result).replace("\n", "  \n")]
-        if result.evidence and result.evidence.harness:
-            parts.append(f"evidence: `{result.evidence.harness}`")
+        if result.evidence is not None:
+            parts += _measured(result.evidence)
         parts.append("---")
     parts.append(f"# {rule.id} {rule.name}\n\n{rule.summary}\n\n{rule.text.strip()}")
     if rule.docs:
         parts.append(f"[Warp's documentation]({rule.docs})")
     return "\n\n".join(parts)
+
+
+def _measured(evidence: Evidence) -> list[str]:
+    """What was measured, as a table."""
+    rows = [
+        f"| {check.direction} | {short(check.ad)} | {short(check.fd)} | {percent(check.relative_error)} |"
+        for check in evidence.checks[:_MOST_CHECKS]
+    ]
+    head = ["| direction | autodiff | finite difference | off by |", "|---|---|---|---|"]
+    said = f"Warp {evidence.warp}, {evidence.device}; {evidence.parameter}; {evidence.objective}"
+    parts = [said, *(["\n".join([*head, *rows])] if rows else [])]
+    return [*parts, f"evidence: `{evidence.harness}`"] if evidence.harness else parts
 
 
 def result_id(items: list[types.Diagnostic]) -> str:

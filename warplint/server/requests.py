@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,7 +34,8 @@ class Worker:
     ) -> dict[str, Any]:
         """The answer to a request. Cancelling this ends the work."""
         async with self._lock:
-            process = await self._started()
+            # Not to be cancelled half way: nobody would know of the process.
+            process = await asyncio.shield(self._started())
             assert process.stdin is not None and process.stdout is not None
             self._last += 1
             number = self._last
@@ -89,7 +91,7 @@ class Worker:
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
 
     def _cancel(self, number: int) -> None:
-        if not hasattr(__import__("os"), "fork"):  # pragma: no cover - depends on the system
+        if not hasattr(os, "fork"):  # pragma: no cover - depends on the system
             if self._process is not None:
                 self._process.kill()
             return

@@ -83,6 +83,8 @@ def _run(request: Mapping[str, Any], tell: Tell) -> tuple[Options, Run]:
 
 def _options(request: Mapping[str, Any], rules: Any, flags: list[str]) -> Options:
     """The options as the command line would have them, with the editor's settings on top."""
+    if request["paths"] != ["."]:
+        flags = [*flags, "--no-cache"]  # what is known of the whole tree is kept for those who read it
     words = [*flags, "--", *request["paths"]]
     given = check_command.make_context("check", words).params
     return decide(given, rules, request["settings"])
