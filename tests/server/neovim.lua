@@ -84,18 +84,21 @@ wait_for("undone", function()
   return #vim.diagnostic.get(0) == 1
 end)
 
+act("^Fix WL106")
+wait_for("fixed", function()
+  return #vim.diagnostic.get(0) == 0
+end)
+tell("text", table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true), "\n"))
+vim.cmd("undo")
+wait_for("undone", function()
+  return #vim.diagnostic.get(0) == 1
+end)
+
 act("^Prove WL106")
 wait_for("proved", function()
   local now = vim.diagnostic.get(0)
   return #now == 1 and now[1].severity == vim.diagnostic.severity.ERROR
 end)
 
-if vim.env.WARPLINT_FIX then
-  act("^Fix WL106")
-  wait_for("fixed", function()
-    return #vim.diagnostic.get(0) == 0
-  end)
-  tell("text", table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true), "\n"))
-end
 seen:close()
 vim.cmd("qall!")

@@ -16,8 +16,9 @@ from warplint.rulebook import load_rules
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 LINE = "    batch.assign(samples[k + 1])\n"
+INDENT = '    "𝛼∂"; '
 # What stands before the finding is longer in bytes than in UTF-16, and longer there than in characters.
-BAD = load_rules()["WL106"].bad.replace(LINE, '    "𝛼∂"; ' + LINE.strip() + "\n")
+BAD = load_rules()["WL106"].bad.replace(LINE, INDENT + LINE.strip() + "\n")
 
 pytestmark = [
     pytest.mark.probe,
@@ -53,8 +54,10 @@ def test_finding_action_and_verdict_in_neovim(tmp_path):
     seen = {step["step"]: step["what"] for step in steps}
     [found] = seen["finding"]["shown"]
     assert (found["code"], found["severity"], found["text"]) == ("WL106", 2, LINE.strip())
-    assert seen["line"] == '    "𝛼∂"; ' + LINE.strip() + "  # warplint: ignore[WL106]"
+    assert seen["line"] == INDENT + LINE.strip() + "  # warplint: ignore[WL106]"
     assert seen["ignored"]["done"] and seen["undone"]["done"]
+    # The line is shared with something else, so the launch is changed and not the line moved.
+    assert seen["fixed"]["done"] and "inputs=[wp.clone(batch), w]" in seen["text"]
     assert str(tmp_path) in seen["question"]
     told = [step["what"] for step in steps if step["step"] == "progress"]
     assert (told[0]["kind"], told[-1]["kind"]) == ("begin", "end")

@@ -69,9 +69,21 @@ async def test_a_finding_is_proved_when_the_user_says_so(editor, project, tmp_pa
         types.HoverParams(types.TextDocumentIdentifier(train.as_uri()), editor.shown(train)[0].range.start)
     )
     assert "| direction | autodiff | finite difference |" in hover.contents.value
-    # What is measured is what stands in the editor, not what lies on the disk.
-    editor.replace(train, BAD.replace(LATE + BACKWARD, BACKWARD + LATE))
+    # A fix that was not measured is offered at once; one that is right when measured takes its place.
+    actions = await editor.actions(train, found.range)
+    assert "Fix WL106: do it after the backward pass (not measured)" in actions
+    looking = next(title for title in actions if title.startswith("Look for a fix"))
+    await editor.run(actions[looking].command)
+    await editor.until(lambda: editor.progress[-1].message == "1 fix is right when measured")
+    actions = await editor.actions(train, found.range)
+    [title] = [
+        title for title in actions if title.startswith("Fix WL106: do it after the backward pass (measured")
+    ]
+    assert next(iter(actions)) == title and actions[title].is_preferred
+    editor.apply(actions[title])
     await editor.sees(train)
+    assert BACKWARD + LATE in editor._texts[train]
+    # What is measured is what stands in the editor, not what lies on the disk.
     await editor.run(types.Command("", "warplint.verifyProgram", arguments=[train.as_uri()]))
     [right] = await editor.sees(train, "WL902")
     assert right.severity is types.DiagnosticSeverity.Information

@@ -131,7 +131,8 @@ def check(
     results = [rounded(named(result, rules)) for result in results]
     fixed = None
     if options.fix or options.diff:
-        with progress(quiet=options.quiet, verbose=options.verbose) as report_progress:
+        shown = progress(quiet=options.quiet, verbose=options.verbose)
+        with nullcontext(listen) if listen else shown as report_progress:
             fixed = fix(options, rules, readable, programs, (results, rows, objectives), report_progress)
         results, rows, readable = list(fixed.results), fixed.programs, list(fixed.files)
         warnings += fixed.warnings

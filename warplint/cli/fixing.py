@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from warplint import buffers
 from warplint.cli import stages
 from warplint.cli.options import Options
 from warplint.model import Fix, Program, ProgramRow, Result, Rule, Verdict
@@ -44,7 +45,9 @@ def offered(
     project = Project(_editable(files, programs), _reader(files, programs, root))
     offers = []
     for result in results:
-        if result.verdict in _OPEN and result.rule in RESTRUCTURINGS:
+        if result.location.cell:
+            pass
+        elif result.verdict in _OPEN and result.rule in RESTRUCTURINGS:
             result = replace(result, fix=Fix("display", title=result.help or ""))
         elif result.verdict in _OPEN and result.fix is None:
             found = candidates(result, project)
@@ -128,7 +131,8 @@ def _write(root: Path, was: Mapping[str, bytes], now: Mapping[str, bytes]) -> st
 
 def _editable(files: Sequence[Any], programs: Iterable[Program]) -> list[str]:
     """The checked files, and what the programs import of the same tree."""
-    names = {file.display for file in files}
+    # The code of a notebook is not its text: what is written into that would be no notebook.
+    names = {file.display for file in files if file.notebook is None}
     names |= {name for program in programs for name in program.closure if not name.startswith(("/", ".."))}
     return sorted(names)
 
@@ -143,7 +147,8 @@ def _reader(files: Sequence[Any], programs: Sequence[Program], root: Path) -> Ca
             return bytes(known[name].data)
         if name not in extra:
             try:
-                extra[name] = (root / name).read_bytes()
+                held = buffers.held(root / name)
+                extra[name] = (root / name).read_bytes() if held is None else held
             except OSError:
                 extra[name] = None
         return extra[name]

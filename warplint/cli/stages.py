@@ -32,9 +32,7 @@ def edited(root: Path, display: str, data: bytes) -> Any:
     """A file of the tree with other contents than it has on the disk."""
     from warplint.source.discovery import SourceFile
 
-    file = SourceFile(root / display, display)
-    file.__dict__["_loaded"] = (data, None)
-    return file
+    return SourceFile.holding(root / display, display, data)
 
 
 def open_cache(root: Path, *, enabled: bool) -> Cache:

@@ -8,12 +8,14 @@ from pathlib import Path
 from lsprotocol import types
 
 from warplint.model import Edit, Result, Verdict
+from warplint.report.numbers import percent
 from warplint.server.diagnostics import diagnostic
 from warplint.server.documents import Documents, uri_of
 from warplint.server.suppress import suppress_here, suppress_in_file
 from warplint.server.texts import touches
 
 PROVE = "warplint.prove"
+FIX = "warplint.findFix"
 VERIFY = "warplint.verifyProgram"
 EVIDENCE = "warplint.openEvidence"
 
@@ -38,20 +40,27 @@ def _of_result(
         kind = types.CodeActionKind.QuickFix
         return types.CodeAction(title=title, kind=kind, diagnostics=[shown], **more)  # type: ignore[arg-type]
 
+    measured = result.fix is not None and result.fix.applicability == "verified"
     if result.fix and result.fix.edits:
-        title = f"Fix {result.rule} {result.name} ({result.fix.applicability})"
-        yield made(title, edit=_workspace_edit(result.fix.edits, root, documents), is_preferred=True)
+        known = f"measured: {percent(result.fix.after)}" if result.fix.after is not None else "not measured"
+        title = f"Fix {result.rule}: {result.fix.title or result.name} ({known})"
+        edit = _workspace_edit(result.fix.edits, root, documents)
+        yield made(title, edit=edit, is_preferred=measured)
     if result.rule in ("WL001", "WL002"):
         return
     place = documents.place(root, result.location)
-    if not result.rule.startswith("WL9") and result.verdict is not Verdict.CONFIRMED and provable:
-        target = {
-            "uri": uri_of(root / result.location.file),
-            "line": shown.range.start.line,
-            "rule": result.rule,
-        }
+    target = {
+        "uri": uri_of(root / result.location.file),
+        "line": shown.range.start.line,
+        "rule": result.rule,
+    }
+    confirmed = result.verdict is Verdict.CONFIRMED
+    if not result.rule.startswith("WL9") and not confirmed and provable and not result.location.cell:
         title = f"Prove {result.rule} (runs the program)"
         yield made(title, command=types.Command(title, PROVE, arguments=[target]))
+    if confirmed and not measured and provable:
+        title = f"Look for a fix of {result.rule} that is right when measured (runs the program)"
+        yield made(title, command=types.Command(title, FIX, arguments=[target]))
     if result.evidence and result.evidence.harness:
         title = f"Open the evidence of {result.rule}"
         where = uri_of(root / result.evidence.harness)

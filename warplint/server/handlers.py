@@ -11,7 +11,7 @@ from warplint.model import Result
 from warplint.probe.scratch import is_broad
 from warplint.rulebook import load_rules
 from warplint.server import diagnostics
-from warplint.server.actions import EVIDENCE, PROVE, VERIFY, actions
+from warplint.server.actions import EVIDENCE, FIX, PROVE, VERIFY, actions
 from warplint.server.app import WarplintServer
 from warplint.server.documents import is_python, path_of
 from warplint.server.folders import Checker
@@ -154,11 +154,15 @@ def _questions(server: WarplintServer) -> None:
 def _commands(server: WarplintServer) -> None:
     @server.command(PROVE)
     async def prove(ls: WarplintServer, target: Any = None) -> None:
-        await ls.prover.command(target, verify=False)
+        await ls.prover.command(target, "prove")
+
+    @server.command(FIX)
+    async def find_fix(ls: WarplintServer, target: Any = None) -> None:
+        await ls.prover.command(target, "fix")
 
     @server.command(VERIFY)
     async def verify(ls: WarplintServer, target: Any = None) -> None:
-        await ls.prover.command(target, verify=True)
+        await ls.prover.command(target, "verify")
 
     @server.command(EVIDENCE)
     async def evidence(ls: WarplintServer, target: Any) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lsprotocol import types
 
@@ -27,6 +28,7 @@ _STAGES = {
     "done": ("done", 0.0),  # counted as a program by then
 }
 """What is told of a stage, and which part of a program's time has passed by then."""
+Purpose = Literal["prove", "fix", "verify"]
 _ALLOW = "Run the programs of this folder"
 _REFUSE = "Do not run them"
 
@@ -47,7 +49,7 @@ class Prover:
         self.worker = Worker()
         self._runs: list[_Run] = []
 
-    async def command(self, target: Any, *, verify: bool) -> None:
+    async def command(self, target: Any, purpose: Purpose) -> None:
         """A command of the editor: its argument is a file's URI, or a table with one."""
         uri = target.get("uri") if isinstance(target, dict) else target
         path = path_of(uri) if isinstance(uri, str) else None
@@ -55,7 +57,7 @@ class Prover:
         if path is None or checker is None:
             self.server.tell("name a file of an open folder to prove", types.MessageType.Error)
             return
-        self.server.in_background(self._prove(checker, path, verify=verify))
+        self.server.in_background(self._prove(checker, path, purpose))
 
     async def after_save(self, checker: Checker, path: Path) -> None:
         """What the setting ``on-save`` does: only where there is something to decide."""
@@ -65,7 +67,7 @@ class Prover:
             r.location.file == file and r.verdict is Verdict.UNVERIFIED for r in checker.folder.results()
         )
         if undecided and checker.folder.settings.run:
-            await self._prove(checker, path, verify=False)
+            await self._prove(checker, path, "prove")
 
     def text_changed(self, path: Path) -> None:
         """What is being measured is not true of the new text."""
@@ -79,12 +81,12 @@ class Prover:
             run.task.cancel()
         await self.worker.stop()
 
-    async def _prove(self, checker: Checker, path: Path, *, verify: bool) -> None:
+    async def _prove(self, checker: Checker, path: Path, purpose: Purpose) -> None:
         if not await self._allowed(checker):
             return
         await checker.current()
         folder = checker.folder
-        file = folder.display(path)
+        file, verify = folder.display(path), purpose == "verify"
         programs = [p for p in folder.programs if p.file == file] if verify else folder.reaching(file)
         if not programs and not verify:
             self.server.tell(
@@ -98,7 +100,8 @@ class Prover:
             "watch": sorted(names),
             "prove": {
                 "programs": sorted({program.file for program in programs}),
-                "entry": None if programs else _quoted(file),
+                "entry": None if programs else shlex.quote(file),
+                "fix": purpose == "fix",
             },
         }
         task = asyncio.ensure_future(self._ask(request, len(programs) or 1))
@@ -135,12 +138,16 @@ class Prover:
         progress, token = self.server.work_done_progress, str(uuid.uuid4())
         await progress.create_async(token)
         progress.tokens[token].add_done_callback(lambda future: future.cancelled() and me.cancel())
-        title = "warplint: running " + ("1 program" if count == 1 else f"{count} programs")
+        doing = "looking for a fix with" if request["prove"]["fix"] else "running"
+        title = f"warplint: {doing} {count} program{'' if count == 1 else 's'}"
         progress.begin(token, types.WorkDoneProgressBegin(title=title, cancellable=True, percentage=0))
+
+        share = 0
 
         def report(event: dict[str, Any]) -> None:
             words, part = _STAGES.get(event["stage"], (event["stage"], 0.0))
-            share = int(100 * min(1.0, (event["done"] + part) / max(1, event["total"])))
+            nonlocal share  # the search for a fix begins anew with every attempt
+            share = max(share, int(100 * min(1.0, (event["done"] + part) / max(1, event["total"]))))
             progress.report(
                 token,
                 types.WorkDoneProgressReport(
@@ -151,7 +158,7 @@ class Prover:
         ended = "cancelled"
         try:
             answer = await self.worker.ask(request, report)
-            ended = _summary(answer)
+            ended = _fixes(answer) if request["prove"]["fix"] else _summary(answer)
             return answer
         finally:
             with contextlib.suppress(ConnectionError):
@@ -189,6 +196,15 @@ def _replaces(new: Proof, old: Proof) -> bool:
     return programs(old) <= programs(new)
 
 
+def _fixes(answer: dict[str, Any]) -> str:
+    if answer.get("problem"):
+        return str(answer["problem"])
+    found = sum((result["fix"] or {}).get("applicability") == "verified" for result in answer["results"])
+    return {0: "no fix was found", 1: "1 fix is right"}.get(
+        found, f"{found} fixes are right"
+    ) + " when measured"
+
+
 def _summary(answer: dict[str, Any]) -> str:
     if answer.get("problem"):
         return str(answer["problem"])
@@ -196,9 +212,3 @@ def _summary(answer: dict[str, Any]) -> str:
     for row in answer["rows"]:
         counts[row["status"]] = counts.get(row["status"], 0) + 1
     return ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "no program was run"
-
-
-def _quoted(file: str) -> str:
-    import shlex
-
-    return shlex.quote(file)

@@ -64,7 +64,7 @@ def _run(request: Mapping[str, Any], tell: Tell) -> tuple[Options, Run]:
     def listen(event: Any) -> None:
         tell({"stage": event.stage, "program": event.program, "done": event.done, "total": event.total})
 
-    flags = ["--probe=all"]
+    flags = ["--probe=all", "--diff"] if prove.get("fix") else ["--probe=all"]
     if prove.get("entry"):
         flags += [f"--entry={prove['entry']}"]
     options = _options(request, rules, flags)
