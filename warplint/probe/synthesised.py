@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from warplint.model import Finding, Program, Result, Verdict
-from warplint.probe import ProbeSettings, ProgressEvent, causes
+from warplint.probe import ProbeSettings, ProgressEvent, causes, custom_adjoints
 from warplint.probe.cache import VerdictCache, key_of
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.intent import says_surrogate
@@ -107,40 +107,12 @@ def _by_functions(facts: Facts, findings: list[Finding], paths: Paths) -> Iterab
     for row in facts.function_tests:
         if not row["wrong"]:
             continue
-        file, first, last = paths.display(str(row["file"])), int(row["line"]), int(row["last"])
-        matching = [
-            f
-            for f in findings
-            if f.rule in ("WL401", "WL402") and f.location.file == file and first <= f.location.line <= last
-        ]
-        # The statement that was found to be wrong rather than the definition as a whole.
-        matching.sort(key=lambda f: (f.request is None or f.request.kernel is None, f.sort_key))
-        for finding in matching[:1]:
-            note = surrogate_note(row, paths)
-            result = _latent(finding, numbers(row))
+        for finding in [*custom_adjoints.predicted(row, findings, paths)][:1]:
+            note = custom_adjoints.surrogate_note(row, paths)
+            result = _latent(finding, custom_adjoints.numbers(row))
             if note is not None:
                 result = replace(result, verdict=Verdict.NOTE, message=note, reason=None, help=None)
             yield finding, result
-
-
-def surrogate_note(row: dict[str, Any], paths: Paths) -> str | None:
-    """What is worth saying of a custom adjoint that is not meant to be the derivative."""
-    name = row["function"]
-    if says_surrogate((row["file"], row["line"]), paths):
-        return f"the custom adjoint of `{name}` is no derivative, as the code says: a surrogate"
-    if row["surrogate"]:
-        return (
-            f"`{name}` is piecewise constant, and its custom adjoint is a surrogate for the derivative zero"
-        )
-    return None
-
-
-def numbers(row: dict[str, Any]) -> str:
-    """The adjoint and the derivative at one place where they differ."""
-    return (
-        f"at {row['at']} the derivative for `{row['argument']}` is {row['derivative']:.4g}, "
-        f"this adjoint gives {row['adjoint']:.4g}"
-    )
 
 
 def _latent(finding: Finding, seen: str) -> Result:

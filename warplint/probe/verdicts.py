@@ -26,7 +26,7 @@ from warplint.model import (
     Result,
     Verdict,
 )
-from warplint.probe import Objective, causes, progress
+from warplint.probe import Objective, causes, custom_adjoints, progress
 from warplint.probe.advice import advice
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.intent import says_detached
@@ -132,6 +132,7 @@ class _Judge:
             evidence=self.evidence(rows),
         )
         self.wrong_by_themselves(reason)
+        self.wrong_functions(f"the whole gradient could not be measured ({reason})")
         self.leave_unverified(f"fd-inconclusive: {reason}")
 
     def wrong_by_themselves(self, reason: str) -> None:
@@ -149,6 +150,22 @@ class _Judge:
             if not matching:
                 named = self.named_result(causes.describe(row, self.paths), None)
                 self.results.append(replace(named, verdict=Verdict.LATENT, reason=why))
+
+    def wrong_functions(self, reason: str) -> None:
+        """Custom adjoints that are not the derivatives of their functions, whatever the gradient says."""
+        for row in self.facts.function_tests:
+            predicted = [*custom_adjoints.predicted(row, self.findings, self.paths)]
+            if not row["wrong"] or any(id(f) in self.decided for f in predicted):
+                continue
+            if custom_adjoints.surrogate_note(row, self.paths) is not None:
+                continue
+            result = custom_adjoints.latent(row, self.program, reason, self.paths)
+            if predicted:
+                self.decide(predicted[0], Verdict.LATENT, result.reason)
+            elif not any(
+                r.rule in custom_adjoints.RULES and r.location == result.location for r in self.results
+            ):
+                self.results.append(result)
 
     def failing_launch(self, finding: Finding) -> dict[str, Any] | None:
         """A kernel that a finding points at and whose launches fail their own test."""
@@ -177,6 +194,7 @@ class _Judge:
                 self.decide(finding, Verdict.DISMISSED, "more turns do not move the objective")
 
     def verified(self, parameters: list[list[dict[str, Any]]]) -> None:
+        self.wrong_functions("what reaches this gradient is right")
         for finding in self.findings:
             if id(finding) in self.decided:
                 continue

@@ -162,3 +162,50 @@ def test_launches_decide_where_the_objective_cannot(tmp_path: Path) -> None:
     assert [r["name"] for r in rows["cubed"]["repairs"]] == ["cube"]
     assert rows["square"]["wrong"] == 0
     assert "misfit" not in rows  # its own result hides its changes, too
+
+
+FUNCTIONS = """
+@wp.func
+def bent(x: float):
+    y = x * x
+    if x < 0.0:
+        y = 0.1 * x * x
+    return y
+
+
+@wp.func_grad(bent)
+def adj_bent(x: float, adj_ret: float):
+    wp.adjoint[x] += 2.0 * x * adj_ret
+
+
+@wp.func
+def smooth(x: float):
+    return wp.sqrt(1.0 + x * x)
+
+
+@wp.func_grad(smooth)
+def adj_smooth(x: float, adj_ret: float):
+    wp.adjoint[x] += x / wp.sqrt(1.0 + x * x) * adj_ret
+
+
+@wp.kernel
+def bend(x: F, constant: float, y: F):
+    i = wp.tid()
+    y[i] = constant + bent(x[i]) + smooth(x[i])
+
+
+"""
+
+
+@pytest.mark.parametrize("constant, outcome", [("0.0", "agrees"), ("1.0e8", "inconclusive")])
+def test_a_custom_adjoint_that_is_wrong_for_other_arguments(tmp_path: Path, constant, outcome) -> None:
+    """The measured gradient does not show it: no argument is negative, or a constant hides everything."""
+    path = program(tmp_path, f"wp.launch(bend, 4, [x, {constant}], [y])\nwp.launch(square, 4, [y], [z])")
+    path.write_text(path.read_text().replace("def zeros(n)", f"{FUNCTIONS}def zeros(n)"), encoding="utf-8")
+    told = run(path)
+    assert {o.split(":")[0] for o in told.outcomes["x"]} == {outcome}, told.outcomes
+    (tests,) = told.of("function-tests")
+    rows = {row["function"]: row for row in tests["functions"]}
+    assert rows["bent"]["wrong"]
+    assert rows["bent"]["adjoint"] == pytest.approx(10.0 * rows["bent"]["derivative"], rel=0.01)
+    assert not rows["smooth"]["wrong"], rows["smooth"]

@@ -21,7 +21,7 @@ from . import arrays
 from .double_precision import compiled, in_double, wider
 from .hooks import Stream
 from .made_inputs import Unmakeable
-from .repairs import source_tree
+from .repairs import called_functions, source_tree
 
 SAMPLES = 48
 """Of each way to choose the arguments."""
@@ -44,6 +44,14 @@ def custom_functions(module: Any) -> list[Any]:
             if function.custom_grad_func is not None:
                 found[id(function)] = function
     return list(found.values())
+
+
+def custom_adjoints(kernel: Any) -> Iterator[Any]:
+    """The functions with a custom adjoint that a kernel calls, directly or not."""
+    for called in called_functions(kernel.func):
+        for function in overloads(called):
+            if function.custom_grad_func is not None:
+                yield function
 
 
 def overloads(value: Any) -> Iterator[Any]:
@@ -104,6 +112,8 @@ class Samples:
         self.values = {name: self.column(kind) for name, kind in self.kinds.items()}
         self.kernel = self.build("single", function, self.kinds.values(), self.results)
         self.forward, self.double = self.kernel, False
+        self.same = np.ones(self.size, dtype=bool)
+        """Samples at which single precision is good enough for the function itself."""
         if any(wider(kind) is not kind for kind in self.kinds.values()):
             self.try_double(function)
 
@@ -148,6 +158,7 @@ class Samples:
             ]
         if np.mean([np.mean(s) for s in same]) > 0.8:
             self.forward, self.double = kernel, True
+            self.same = np.all([np.all(s, axis=1) for s in same], axis=0)
 
     # -- runs ----------------------------------------------------------------------------
 
@@ -219,7 +230,7 @@ class Samples:
                         & (np.abs(coarse - fine) <= 0.01 * size + 1e-6 * usual)
                         & (np.abs(sides[0] - sides[1]) <= 0.05 * size + 1e-4 * usual)
                     )
-                trusted &= np.isfinite(adjoint[:, component])
+                trusted &= np.isfinite(adjoint[:, component]) & self.same
                 found.append(
                     {
                         "name": name,

@@ -48,7 +48,7 @@ class Repairs:
 
     def of(self, kernel: Any, call: dict[str, Any]) -> Iterator[Repair]:
         """The changes worth trying for a kernel, each as a kernel of its own."""
-        functions = list(_functions(kernel.func))
+        functions = list(called_functions(kernel.func))
         bodies = [kernel.func, *(f.func for f in functions)]
         for function in functions:
             custom = function.custom_grad_func
@@ -115,7 +115,7 @@ def source_tree(function: Any) -> Any:
         return None
 
 
-def _functions(function: Any, seen: set[int] | None = None) -> Iterator[Any]:
+def called_functions(function: Any, seen: set[int] | None = None) -> Iterator[Any]:
     """The ``@wp.func`` functions a body calls, directly or not."""
     seen = set() if seen is None else seen
     tree = source_tree(function)
@@ -131,7 +131,7 @@ def _functions(function: Any, seen: set[int] | None = None) -> Iterator[Any]:
             seen.add(id(target))
             if not target.is_builtin():
                 yield target
-                yield from _functions(target.func, seen)
+                yield from called_functions(target.func, seen)
 
 
 def _resolve(node: ast.expr, names: dict[str, Any]) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 
 from . import arrays
 from .forks import Reporter
+from .function_tests import custom_adjoints
 from .hooks import Event, Observer, Stream
 from .kernels import may_read
 from .loading import LOADING
@@ -124,6 +125,8 @@ class Structure:
     """Of these, the frames of recorded launches."""
     called_back: set[tuple] = field(default_factory=set)
     """And those of backward calls."""
+    custom_adjoints: bool = False
+    """Whether a recorded launch calls a function with a custom adjoint."""
 
 
 class _Tracked:
@@ -174,6 +177,8 @@ class Scout(Observer):
         self.states: dict[int, tuple[_Tracked, tuple]] = {}
         """Arrays that launches update in place off the tape."""
         self.open: dict[int, tuple[Any, Episode]] = {}
+        self.looked_into: dict[int, Any] = {}
+        """Kernels whose functions are known."""
         self.partial = partial
         """File that holds the structure so far, in case the program never comes back."""
 
@@ -414,7 +419,14 @@ class Scout(Observer):
         kernel = event.details["object"]
         return any(arrays.root(a) is base and may_read(kernel, label) for label, a in event.arrays)
 
+    def note_functions(self, event: Event) -> None:
+        kernel = event.details["object"]
+        if event.recorded and id(kernel) not in self.looked_into:
+            self.looked_into[id(kernel)] = kernel
+            self.structure.custom_adjoints |= any(custom_adjoints(kernel))
+
     def after_launch(self, event: Event) -> None:
+        self.note_functions(event)
         before = event.details.pop("digests", {})
         operands = self.operands(event)
         updated = {id(owner) for _, owner in operands if owner is not None and not event.recorded}

@@ -42,6 +42,7 @@ from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
 from .launch_tests import LaunchTests  # noqa: E402
 from .loading import LOADING  # noqa: E402
 from .measure import SHORTEN, Measured  # noqa: E402
+from .met_functions import MetFunctions  # noqa: E402
 from .reported import Comparison  # noqa: E402
 from .scout import Scout, Structure  # noqa: E402
 from .sites import Sites  # noqa: E402
@@ -213,6 +214,8 @@ class Session:
             attributions = self.attribute(found.measured)
             self.test_launches(found.measured)
             self.try_solvers(found.measured)
+            if structure.custom_adjoints:
+                self.test_functions(found.measured)
             self.report(structure, found.measured, attributions, found.uncovered)
             self.investigate(found.measured)
             if self.spec.get("tracker"):
@@ -473,6 +476,22 @@ class Session:
             return
         if isinstance(rows, list):
             self.send({"type": "launch-tests", "kernels": [messages.cause(row) for row in rows]})
+
+    def test_functions(self, measured: list[Measured]) -> None:
+        """Where no gradient was measured to be wrong: are custom adjoints wrong elsewhere?"""
+        known = [m for m in measured if m.gradient is not None]
+        if any(m.outcome == judge.DIFFERS for m in measured) or not known:
+            return
+
+        def work(reporter: Reporter) -> None:
+            self.stream.observer = MetFunctions(self.stream, reporter, known[-1].episode)
+            self.run_user()
+
+        self.forward_passes += 1
+        with contextlib.suppress(ChildFailure):
+            rows = run_in_child(work, self.deadline - 1.0)
+            if isinstance(rows, list):
+                self.send({"type": "function-tests", "functions": rows})
 
     def try_library(self, kernels: list[str], functions: bool) -> None:
         """No program: kernels of this file and its custom adjoints, on made-up arguments."""
