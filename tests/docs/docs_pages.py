@@ -62,7 +62,7 @@ def blocks(text: str) -> Iterator[Block]:
 def commands(block: Block) -> Iterator[Command]:
     """The commands of a ``console`` block."""
     tells = block.body.startswith("$ ")
-    pattern = r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)" if tells else r"^(.+)\n()"
+    pattern = r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)" if tells else r"^(.+)\n()"
     for match in re.finditer(pattern, block.body, re.MULTILINE):
         line = block.line + 1 + block.body.count("\n", 0, match.start())
         start, end = block.start + match.start(2), block.start + match.end(2)

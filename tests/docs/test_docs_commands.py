@@ -111,6 +111,14 @@ def test_a_command_that_is_not_run_says_why(page):
             assert len(block.about.split()) > 2, f"{page}:{block.line}: no reason"
 
 
+def test_a_command_may_go_on_in_the_next_line():
+    (block,) = blocks("```console\n$ echo one \\\n    two\none two\n$ echo three\nthree\n```\n")
+    assert [(c.text, c.shown) for c in commands(block)] == [
+        ("echo one \\\n    two", "one two\n"),
+        ("echo three", "three\n"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("shown", "printed", "alike"),
     [
