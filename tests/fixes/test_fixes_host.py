@@ -219,6 +219,15 @@ def test_a_pass_without_loss_begins_at_the_loss():
     assert changed(text, all_fixed("WL208", text, "tape.backward()")[0]) == ["tape.backward(loss)"]
 
 
+def test_what_a_function_says_of_itself_is_no_formula():
+    text = (
+        f"{HEAD}\ntape.backward(grads={{r: wp.ones_like(r)}})\n\ndef cost():\n"
+        '    """The mean of the square gaps ** 2."""\n    return np.average(r.numpy())\n'
+    )
+    first, *_ = all_fixed("WL507", text, "tape.backward", "`r`", is_reported_here="return np")
+    assert "wp.full_like(r, 1.0 / r.size, requires_grad=False)" in first
+
+
 @pytest.mark.parametrize(
     ("reported", "seed"),
     [

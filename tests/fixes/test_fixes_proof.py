@@ -9,7 +9,7 @@ from fixes_support import result
 
 from warplint.fixes.proof import Outcome, Search, Trial, compare
 from warplint.model import ProgramRow, ProgramStatus, Result, Verdict
-from warplint.probe import Objective
+from warplint.probe import Objective, Slope
 
 TEXT = """import warp as wp
 y = wp.zeros(3)
@@ -150,6 +150,35 @@ def test_a_refuted_fix_is_never_made_anyway():
     s = search(lambda text: trial(NO_GRADIENT))
     s.mend(trial(NO_GRADIENT))
     assert s.make_anyway(NO_GRADIENT, None) is None
+
+
+def sloped(checked: Trial, ad: float, fd: float, parameter: str = "y") -> Trial:
+    slope = Slope("random signs 1", ad, fd, 1e-4)
+    return dataclasses.replace(
+        checked, objectives=(Objective("train.py", parameter, 2.0, 0.0, (), (slope,)),)
+    )
+
+
+@pytest.mark.parametrize(("ad", "outcome"), [(3.0, Outcome.VERIFIED), (1.5, Outcome.REFUTED)])
+def test_a_program_that_only_agrees_with_itself_is_not_right(ad, outcome):
+    """Other seeds are another objective: what counts are the differences of the one before."""
+    before, after = sloped(trial(NO_GRADIENT), 1.0, 3.0), sloped(trial(RIGHT), ad, ad)
+    assert compare(before, after, [NO_GRADIENT], same_values=False) is outcome
+
+
+def test_without_a_common_direction_other_seeds_are_not_verified():
+    assert compare(trial(NO_GRADIENT), trial(RIGHT), [NO_GRADIENT], same_values=False) is Outcome.UNDECIDED
+
+
+def test_a_parameter_that_is_no_longer_measured_is_no_success():
+    before, after = sloped(trial(NO_GRADIENT), 1.0, 3.0), sloped(trial(RIGHT), 3.0, 3.0, "other")
+    assert compare(before, after, [NO_GRADIENT], same_values=True) is Outcome.REFUTED
+
+
+def test_a_new_hazard_is_not_taken_for_a_cure():
+    hazard = dataclasses.replace(RESET, verdict=Verdict.LATENT)
+    outcome = compare(trial(NO_GRADIENT), trial(RIGHT, hazard), [NO_GRADIENT], same_values=True)
+    assert outcome is Outcome.UNDECIDED
 
 
 def test_a_loss_that_becomes_finite_is_no_other_value():

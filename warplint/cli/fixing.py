@@ -224,7 +224,10 @@ class _Runs:
                 *probed.programs,
                 *(row for row in self.trial.programs if (row.program, row.arguments) not in rows),
             ),
-            objectives=probed.objectives,
+            objectives=(
+                *probed.objectives,
+                *(o for o in self.trial.objectives if o.program not in labels),
+            ),
         )
 
 

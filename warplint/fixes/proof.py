@@ -30,6 +30,7 @@ TRIALS = 12
 TRIALS_A_FINDING = 6
 """Runs of edited programs in one call, for all and for each finding; each takes seconds."""
 _SAME = 1e-4
+_CLOSE = 0.02
 _MEASURED = (ProgramStatus.VERIFIED, ProgramStatus.WRONG)
 
 
@@ -220,12 +221,19 @@ def compare(before: Trial, after: Trial, targets: Sequence[Result], same_values:
     comparable = _values_agree(before, after)
     if same_values and comparable is False:
         return Outcome.REFUTED
+    right = all(row.status is ProgramStatus.VERIFIED for row in touched)
+    slopes = _slopes_agree(before, after)
+    if (right and slopes is False) or not _same_parameters(before, after):
+        return Outcome.REFUTED
+    known_values = comparable if same_values else slopes
     was, now = _heavy(before.results), _heavy(after.results)
     if any(now[identity(t)] >= was[identity(t)] for t in targets):
         return Outcome.REFUTED
-    if any(row.status not in _MEASURED for row in touched) or (same_values and comparable is None):
+    if any(row.status not in _MEASURED for row in touched) or known_values is None:
         return Outcome.UNDECIDED
-    if all(row.status is ProgramStatus.VERIFIED for row in touched):
+    if any(r.verdict is Verdict.LATENT and not was[identity(r)] for r in after.results):
+        return Outcome.UNDECIDED  # a new hazard, which only this data does not show
+    if right:
         return Outcome.VERIFIED
     confirmed = Counter(identity(r) for r in after.results if r.verdict is Verdict.CONFIRMED)
     known = Counter(identity(r) for r in before.results if r.verdict is Verdict.CONFIRMED)
@@ -263,10 +271,50 @@ def _values_agree(before: Trial, after: Trial) -> bool | None:
     pairs = [(told[key], o) for o in after.objectives if (key := (o.program, o.parameter)) in told]
     if not pairs:
         return None
-    lengths = {_label(row): row.substitutions for row in before.programs}
-    if any(lengths.get(_label(row), row.substitutions) != row.substitutions for row in after.programs):
+    if not _as_long(before, after):
         return None
     return all(_close(a, b) for a, b in pairs)
+
+
+def _slopes_agree(before: Trial, after: Trial) -> bool | None:
+    """Whether autodiff now agrees with the finite differences of the program before the change.
+
+    They are taken at the same place in the first iteration. What a changed program is compared with
+    by itself may have been changed with it: seeds, above all.
+    """
+    told = {
+        (o.program, o.parameter, s.direction): s
+        for o in before.objectives
+        for s in o.slopes
+        if math.isfinite(s.fd) and math.isfinite(s.noise)
+    }
+    pairs = [
+        (told[key], s)
+        for o in after.objectives
+        for s in o.slopes
+        if (key := (o.program, o.parameter, s.direction)) in told
+    ]
+    if not pairs or not _as_long(before, after):
+        return None
+    return all(
+        abs(s.ad - was.fd) <= _CLOSE * max(abs(s.ad), abs(was.fd)) + 3.0 * (was.noise + s.noise)
+        for was, s in pairs
+        if math.isfinite(s.ad)
+    )
+
+
+def _as_long(before: Trial, after: Trial) -> bool:
+    """Whether the programs were measured over as many steps."""
+    lengths = {_label(row): row.substitutions for row in before.programs}
+    return all(lengths.get(_label(row), row.substitutions) == row.substitutions for row in after.programs)
+
+
+def _same_parameters(before: Trial, after: Trial) -> bool:
+    """Whether everything that was measured still is, in the programs that could be measured."""
+    measured = {row.program for row in after.programs if row.status in _MEASURED}
+    names = [{(o.program, o.parameter) for o in trial.objectives} for trial in (before, after)]
+    told = {program for program, _ in names[1]}
+    return {pair for pair in names[0] if pair[0] in told} <= names[1] or not measured
 
 
 def _close(a: Objective, b: Objective) -> bool:

@@ -68,11 +68,17 @@ def _reported(problem: Problem) -> str:
         for call in ast.walk(statement):
             if isinstance(call, ast.Call):
                 name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-                words += [s.segment(f) for s, f in problem.project.functions(name)]
+                words += [_code(s, f) for s, f in problem.project.functions(name)]
         function = source.function_of(statement)
         if function is not None and isinstance(statement, ast.Return):
-            words.append(source.segment(function))
+            words.append(_code(source, function))
     return "\n".join(words)
+
+
+def _code(source: Source, function: ast.FunctionDef) -> str:
+    """The statements of a function, without what it says of itself."""
+    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    return "\n".join(source.segment(s) for s in body)
 
 
 def _constant_seeds(problem: Problem, source: Source, statement: ast.stmt) -> Iterator[tuple[ast.Call, str]]:

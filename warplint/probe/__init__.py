@@ -58,6 +58,16 @@ class ProgressEvent:
 
 
 @dataclass(frozen=True)
+class Slope:
+    """The derivative of an objective along one direction, by finite differences and by autodiff."""
+
+    direction: str
+    ad: float
+    fd: float
+    noise: float
+
+
+@dataclass(frozen=True)
 class Objective:
     """What a program's objective is worth in its first iteration."""
 
@@ -68,6 +78,7 @@ class Objective:
     """The spread of the value from one evaluation to the next."""
     curve: tuple[float, ...] = ()
     """The values in the measured iterations."""
+    slopes: tuple[Slope, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from warplint.model import (
     Result,
     Verdict,
 )
-from warplint.probe import Objective, causes, custom_adjoints, progress
+from warplint.probe import Objective, Slope, causes, custom_adjoints, progress
 from warplint.probe.advice import advice
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.intent import says_detached
@@ -677,7 +677,13 @@ def _first_objectives(program: str, episodes: list[dict[str, Any]]) -> Iterator[
         if first["iteration"] == 1 and first.get("value") is not None:
             value, sigma = float(first["value"]), float(first.get("sigma") or 0.0)
             curve = tuple(float(row["value"]) for row in rows if row.get("value") is not None)
-            yield Objective(program, first["parameter"], value, sigma, curve)
+            slopes = tuple(
+                Slope(c["direction"], c["ad"], c["fd"], c["noise"])
+                for c in first["checks"]
+                # The gradient is a direction of its own in every program.
+                if c["direction"] != "gradient" and not c["outcome"].startswith("inconclusive")
+            )
+            yield Objective(program, first["parameter"], value, sigma, curve, slopes)
 
 
 def _by_parameter(episodes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
