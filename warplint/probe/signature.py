@@ -19,6 +19,8 @@ def signature(episodes: list[dict[str, Any]]) -> str:
     wrong = [e for e in episodes if e["outcome"] == "differs"]
     if all(e["zero"] for e in wrong):
         return "zero"
+    if all(e.get("per_window") for e in wrong):
+        return "per-window-only"
     factors = {e["iteration"]: _factor(e) for e in wrong}
     first = next((e for e in episodes if e["iteration"] == 1), None)
     if first is not None and first["outcome"] == "agrees":

@@ -104,7 +104,7 @@ class _Judge:
         if wrong:
             self.verified([self.held(rows) for rows in parameters])
             self.say_what_is_meant(wrong)
-            return self.finish(ProgramStatus.VERIFIED, None)
+            return self.finish(ProgramStatus.VERIFIED, self.not_measured(parameters))
         weak = [rows for rows in parameters if _is_weak(rows)]
         if weak:
             reason = _weak_reason(weak[0])
@@ -112,7 +112,7 @@ class _Judge:
             return self.finish(ProgramStatus.INCONCLUSIVE, reason)
         self.verified(parameters)
         self.say_what_is_drawn(parameters[0])
-        return self.finish(ProgramStatus.VERIFIED, None)
+        return self.finish(ProgramStatus.VERIFIED, self.not_measured(parameters))
 
     # -- endings -------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class _Judge:
             + self.seeds_taken_as_given(parameters)
             + self.held_constant(parameters)
             + progress.too_long_a_step(self.facts.step)
-            + self.not_measured(parameters)
+            + "".join(f"; {text}" for text in [self.not_measured(parameters)] if text)
             + self.shortened()
             + self.how_it_ended(),
             None,
@@ -262,7 +262,7 @@ class _Judge:
             return ""
         return f"; {self.constants(places)} held constant, as the code means it"
 
-    def not_measured(self, parameters: list[list[dict[str, Any]]]) -> str:
+    def not_measured(self, parameters: list[list[dict[str, Any]]]) -> str | None:
         """Iterations that were tried and could not be measured: the verdict does not cover them."""
         found = {
             row["iteration"]: row["outcome"].removeprefix("inconclusive: ")
@@ -270,7 +270,8 @@ class _Judge:
             for row in rows
             if row["outcome"].startswith("inconclusive")
         }
-        return "".join(f"; iteration {n} could not be measured ({why})" for n, why in sorted(found.items()))
+        missing = [f"iteration {n} could not be measured ({why})" for n, why in sorted(found.items())]
+        return "; ".join(missing) or None
 
     def shortened(self) -> str:
         """A verdict on a shorter program says so."""
@@ -665,6 +666,8 @@ _HINTS = {
     "carried through runtime loops, components assigned twice, in-place updates and custom adjoints",
     "stale": "the gradient array was read as a live view and changed before it was used: copy it "
     "(grad.numpy().copy()) before zeroing",
+    "per-window-only": "each pass is right up to where its own tape began: hand the adjoint of what the "
+    "tapes carry on, or record them as one",
     "sparse": "only some entries are wrong: look for values that leave the tape (numpy, float()), "
     "counters and branches",
 }

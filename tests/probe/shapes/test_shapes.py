@@ -53,6 +53,12 @@ SHAPES = (
             "WL103": ("wp.launch(swing,", "s0, s1 = s1, s0", "s0, s1 = a, b"),
         },
     ),
+    # All of it: the cut path hides that the rest counts twice.
+    Shape(
+        "cut_before_doubled.py",
+        "wrong",
+        {"WL201": ("d = wp.zeros(",), "WL505": ("wp.launch(force",)},
+    ),
     # Four times too large.
     Shape("scratch_force.py", "wrong", {"WL105": ("self.f.zero_()",)}),
     # Off by 168 %, one field of a struct, allocated in a helper.

@@ -23,6 +23,7 @@ AGREES = episode(1, check(1.0, 1.0, "agrees"))
         ([wrong(1, (0.0, 1.0), (0.0, 0.5), zero=True)], "zero"),
         ([wrong(1, (float("nan"), 1.0), finite=False)], "nan-inf"),
         ([wrong(1, (0.0, 1.0), stale_view=True)], "stale"),
+        ([wrong(1, (0.4, 1.0), (0.3, 0.5), per_window=True)], "per-window-only"),
         ([wrong(1, (2.0, 1.0), (1.0, 0.5)), wrong(2, (3.0, 1.5), (0.4, 0.2))], "exact-factor(2)"),
         ([wrong(1, (1.995, 1.0), (0.9935, 0.5))], "subtly-wrong"),
         ([AGREES, wrong(2, (2.0, 1.0), (1.0, 0.5))], "grows-with-iterations"),

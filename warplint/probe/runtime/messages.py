@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import judge
-from .attribute import Attribution
+from .attribute import RESOLVED, Attribution
 from .measure import Measured
 from .scout import Episode
 
@@ -40,6 +40,7 @@ def episode(m: Measured) -> dict[str, Any]:
         "stale_view": m.stale_view,
         "constant": [list(place) for place in m.constant],
         "replay": _replay(m),
+        "per_window": _is_right_per_window(m),
         "reported": m.reported is not None,
         "sigma": m.sigma,
         "scale": m.scale,
@@ -53,6 +54,17 @@ def _objective(m: Measured, losses: set[str]) -> str | None:
         file, line = m.reported.line
         return f"{m.reported.name} ({file}:{line})"
     return sorted(losses)[0] if losses else None
+
+
+def _is_right_per_window(m: Measured) -> bool:
+    """Whether autodiff agrees with the objective whose windows do not know of each other."""
+    held = m.windows.held if m.windows is not None else {}
+    for name, check in m.checks:
+        if name in held:
+            signal = max(abs(check.ad), abs(held[name]))
+            if not abs(held[name] - check.ad) <= max(2.0 * check.uncertainty, RESOLVED * signal):
+                return False
+    return bool(held)
 
 
 def _check(name: str, c: judge.Judgement) -> dict[str, Any]:
