@@ -9,7 +9,8 @@ from warplint.rulebook import load_rules
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.probe]
 
-BAD = load_rules()["WL106"].bad
+BAD = load_rules()["WL106"].bad.replace("0.1 * w.grad", "RATE * w.grad")
+BAD = BAD.replace("import warp as wp\n", "import warp as wp\nfrom rates import RATE\n", 1)
 LATE, BACKWARD = "    batch.assign(samples[k + 1])\n", "    tape.backward(loss)\n"
 
 
@@ -18,6 +19,8 @@ async def test_a_finding_is_proved_when_the_user_says_so(editor, project, tmp_pa
     monkeypatch.setenv("TMPDIR", str(scratch))
     train = project / "train.py"
     train.write_text(BAD)
+    rates = project / "rates.py"
+    rates.write_text("RATE = 0.1\n")
     await editor.start(project)
     editor.open(train)
     [found] = await editor.sees(train, "WL106")
@@ -45,8 +48,9 @@ async def test_a_finding_is_proved_when_the_user_says_so(editor, project, tmp_pa
     await editor.until(lambda: editor.client.shown_documents or editor.client.messages)
     assert list((project / ".warplint" / "evidence").glob("WL106-*.py"))
 
-    # Another text: the verdict is not true of it.
-    editor.type(train, "0.1 * w.grad", "0.2 * w.grad")
+    # Another text of any file of the program: the verdict is not true of it.
+    editor.open(rates)
+    editor.type(rates, "0.1", "0.2")
     await editor.until(lambda: editor.shown(train) and editor.shown(train)[0].severity == 2)
     assert "[unverified]" in editor.shown(train)[0].message
     # A run can be cancelled, and what it made is gone.
@@ -59,7 +63,7 @@ async def test_a_finding_is_proved_when_the_user_says_so(editor, project, tmp_pa
     await editor.until(lambda: editor.progress[-1].kind == "end")
     assert editor.progress[-1].message == "cancelled"
     # What is saved is proved at once, where the settings say so (and is known from before).
-    editor.replace(train, BAD)
+    editor.type(rates, "0.2", "0.1")
     editor.client.workspace_did_change_configuration(
         types.DidChangeConfigurationParams({"warplint": {"probe": {"enabled": True, "on-save": True}}})
     )

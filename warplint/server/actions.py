@@ -78,5 +78,8 @@ def _workspace_edit(edits: Iterable[Edit], root: Path, documents: Documents) -> 
         region = place.location
         start = place.text.position(region.line, region.column)
         end = place.text.position(region.end_line, region.end_column or region.column)
-        changes.setdefault(place.uri, []).append(types.TextEdit(types.Range(start, end), edit.text))
+        text = edit.text
+        if "\r\n" in place.text.text:
+            text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+        changes.setdefault(place.uri, []).append(types.TextEdit(types.Range(start, end), text))
     return types.WorkspaceEdit(changes=changes)

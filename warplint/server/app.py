@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from warplint import __version__
 from warplint.config import ConfigError
 from warplint.probe.scratch import is_broad
 from warplint.server import diagnostics
-from warplint.server.documents import Documents, uri_of
+from warplint.server.documents import Documents, is_python, uri_of
 from warplint.server.folders import Checker, Folder
 from warplint.server.proving import Prover
 from warplint.server.requests import Worker
 from warplint.server.settings import merged, read
 from warplint.source.discovery import DEFAULT_EXCLUDES
 
+_PATIENCE = 10.0
+"""Seconds after which an editor that does not answer is taken to have no settings."""
 _MARKERS = ("pyproject.toml", "warplint.toml", "setup.py", ".git")
 
 
@@ -79,8 +83,11 @@ class WarplintServer(LanguageServer):
             items = [
                 types.ConfigurationItem(scope_uri=uri_of(c.folder.root), section="warplint") for c in checkers
             ]
-            values = await self.workspace_configuration_async(types.ConfigurationParams(items))
-            for checker, value in zip(checkers, values or [], strict=False):
+            asked = self.workspace_configuration_async(types.ConfigurationParams(items))
+            values: Any = ()
+            with contextlib.suppress(asyncio.TimeoutError, JsonRpcException):
+                values = await asyncio.wait_for(asked, _PATIENCE) or ()
+            for checker, value in zip(checkers, values, strict=False):
                 self.configure(checker.folder, value)
         for checker in self.checkers.values():
             checker.touch()
@@ -102,7 +109,7 @@ class WarplintServer(LanguageServer):
 
     def touch(self, path: Path | None, delay: float) -> None:
         """A text has changed; it may be imported by programs of other folders as well."""
-        if path is None:
+        if path is None or not (is_python(path) or path.suffix == ".toml"):
             return
         self.prover.text_changed(path)
         own = self.checker_of(path)

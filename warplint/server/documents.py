@@ -38,6 +38,7 @@ class Documents:
         self.workspace = workspace
         encoding: Any = workspace.position_encoding
         self.encoding = str(getattr(encoding, "value", encoding))
+        self._read: dict[Path, Text] = {}
 
     def unsaved(self) -> dict[Path, str]:
         """The open texts that are not what lies on the disk; a notebook as it would be saved."""
@@ -90,7 +91,9 @@ class Documents:
         document = self.workspace.text_documents.get(unquote(uri))
         if document is not None:
             return Place(document.uri, Text(document.source, self.encoding), location)
-        return Place(uri, Text(_bytes(path).decode("utf-8", "replace"), self.encoding), location)
+        if path not in self._read:
+            self._read[path] = Text(_bytes(path).decode("utf-8", "replace"), self.encoding)
+        return Place(uri, self._read[path], location)
 
     def _cell(self, path: Path, number: int) -> TextDocument | None:
         notebook = self.workspace.get_notebook_document(notebook_uri=uri_of(path))

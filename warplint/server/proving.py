@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
 from warplint.model import ProgramRow, Result, Verdict, from_plain
 from warplint.server.documents import path_of
@@ -29,6 +30,7 @@ _STAGES = {
 }
 """What is told of a stage, and which part of a program's time has passed by then."""
 Purpose = Literal["prove", "fix", "verify"]
+_PATIENCE = 10.0
 _ALLOW = "Run the programs of this folder"
 _REFUSE = "Do not run them"
 
@@ -66,7 +68,7 @@ class Prover:
         undecided = any(
             r.location.file == file and r.verdict is Verdict.UNVERIFIED for r in checker.folder.results()
         )
-        if undecided and checker.folder.settings.run:
+        if undecided and (checker.folder.settings.run or checker.folder.allowed):
             await self._prove(checker, path, "prove")
 
     def text_changed(self, path: Path) -> None:
@@ -136,7 +138,10 @@ class Prover:
         if window is None or not window.work_done_progress:
             return await self.worker.ask(request)
         progress, token = self.server.work_done_progress, str(uuid.uuid4())
-        await progress.create_async(token)
+        try:
+            await asyncio.wait_for(progress.create_async(token), _PATIENCE)
+        except (asyncio.TimeoutError, JsonRpcException):
+            return await self.worker.ask(request)  # it will not show any, then
         progress.tokens[token].add_done_callback(lambda future: future.cancelled() and me.cancel())
         doing = "looking for a fix with" if request["prove"]["fix"] else "running"
         title = f"warplint: {doing} {count} program{'' if count == 1 else 's'}"

@@ -37,6 +37,8 @@ def answer(request: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     """Do what a request asks for; ``tell`` is for progress."""
     root = Path(request["root"])
     buffers.hold({Path(path): text.encode("utf-8", "replace") for path, text in request["buffers"].items()})
+    # Of the texts that are read now: they may change while programs run.
+    digests = {name: SourceFile(root / name, name).digest for name in request["watch"]}
     try:
         os.chdir(root)
         options, run = _run(request, tell)
@@ -49,7 +51,7 @@ def answer(request: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         "errors": list(run.internal_errors),
         "show_dismissed": options.show_dismissed,
         "programs": [to_plain(choice.program) for choice in run.choices if choice.skipped is None],
-        "digests": {name: SourceFile(root / name, name).digest for name in request["watch"]},
+        "digests": digests,
     }
 
 
