@@ -68,7 +68,7 @@ class Reporter:
     def leave(self, value):
         raise SystemExit
 scout, episodes = module("scout"), module("episodes")
-episode = scout.Episode(family=(), serial=(), start=(), start_total=0, leaf=True, label="a",
+episode = module("structure").Episode(family=(), serial=(), start=(), start_total=0, leaf=True, label="a",
                         place=("", 0), shape=(8,), dtype="float")
 if observer == "scout":
     running.stream.observer = scout.Scout(

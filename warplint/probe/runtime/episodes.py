@@ -14,8 +14,9 @@ from .held import HostReads
 from .hooks import Event, Observer
 from .kernels import may_read
 from .loading import LOADING
-from .scout import Episode, adopt_manual_gradients, manual_seeds, note_chain
+from .scout import adopt_manual_gradients, manual_seeds, note_chain
 from .sites import Sites
+from .structure import Episode
 
 
 def objective_of(event: Event, baseline: dict[int, Any] | None, chain: set[int]) -> float | None:

@@ -10,7 +10,7 @@ from . import judge, training
 from .hooks import Stream
 from .locate import Locator
 from .measure import Measured
-from .scout import Episode, Structure
+from .structure import Episode, Structure
 from .targets import family_key
 
 LEAST_SECONDS = 4.0

@@ -17,7 +17,7 @@ from . import arrays
 from .forks import Reporter
 from .hooks import Event, Observer, Stream
 from .repairs import Repairs
-from .scout import Episode
+from .structure import Episode
 from .tangents import difference, has_gradient, launch_roots, run_again
 
 STEP = 4.0e-3

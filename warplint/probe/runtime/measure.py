@@ -19,7 +19,7 @@ from .forks import ChildFailure, Reporter
 from .held import HostReads
 from .hooks import Observer, Stream
 from .loading import LOADING, load_modules
-from .scout import Episode
+from .structure import Episode
 
 Maker = Callable[[Any, Reporter], Observer]
 """Builds the observer of a run from the parameter and the run's reporter."""

@@ -9,7 +9,7 @@ import numpy as np
 from . import judge
 from .attribute import RESOLVED, Attribution
 from .measure import Measured
-from .scout import Episode
+from .structure import Episode
 
 
 def episode(m: Measured) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from . import arrays
 from .forks import Reporter
 from .function_tests import custom_adjoints, test_function
 from .hooks import Event, Observer, Stream
-from .scout import Episode
+from .structure import Episode
 
 MOST = 2000
 """Numbers that are kept of the arrays of one launch."""

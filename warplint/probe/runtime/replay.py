@@ -18,7 +18,7 @@ def replay(spec: dict[str, Any]) -> int:
     from .causes.base import projected
     from .forks import Reporter, run_in_child
     from .measure import Measured
-    from .scout import Episode, Read
+    from .structure import Episode, Read
     from .trunk import Trunk
 
     probe = session.Session(spec, lambda message: None, time.monotonic())

@@ -44,8 +44,9 @@ from .loading import LOADING  # noqa: E402
 from .measure import SHORTEN, Measured  # noqa: E402
 from .met_functions import MetFunctions  # noqa: E402
 from .reported import Comparison  # noqa: E402
-from .scout import Scout, Structure  # noqa: E402
+from .scout import Scout  # noqa: E402
 from .sites import Sites  # noqa: E402
+from .structure import Structure  # noqa: E402
 from .targets import choose  # noqa: E402
 from .trunk import Target, Trunk, respawned  # noqa: E402
 

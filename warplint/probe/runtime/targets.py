@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .scout import Episode, Structure
+from .structure import Episode, Structure
 from .trunk import Target
 
 MAX_PARAMETERS = 8

@@ -17,7 +17,7 @@ from .forks import BecomeChild, ChildFailure, Reporter, fork, run_in_child
 from .hooks import Event, Observer, Stream
 from .kernels import may_read
 from .measure import Maker, Measured, Measurement
-from .scout import Episode
+from .structure import Episode
 
 Target = tuple[Episode, int, bool]
 """An episode, the number of its iteration, and whether two directions will do."""
