@@ -115,12 +115,18 @@ def test_a_report_with_everything_in_it():
     validate(report)
 
 
-def test_a_report_of_a_real_tree(repository, monkeypatch, capsys):
+def test_a_report_of_a_real_tree(repository, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(repository)
-    assert main(["check", "--no-probe", "--exit-zero", "--format", "json", "--timings", "fixtures"]) == 0
+    sarif = tmp_path / "report.sarif"
+    call = ["check", "--no-probe", "--exit-zero", "--format", "json", "--timings", f"--output=sarif={sarif}"]
+    assert main([*call, "fixtures"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert len(report["results"]) > 20
     validate(report)
+    log = json.loads(sarif.read_text(encoding="utf-8"))
+    schema = repository / "tests" / "report" / "sarif-schema-2.1.0.json"
+    jsonschema.Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(log)
+    assert [item["properties"] for item in log["runs"][0]["results"]] == report["results"]
 
 
 def test_a_report_of_a_notebook(repository, tmp_path, monkeypatch, capsys):
