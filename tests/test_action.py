@@ -163,4 +163,5 @@ def test_hooks_of_pre_commit():
     assert "--no-probe" in static["entry"]
     assert (confirm["id"], confirm["language"]) == ("warplint-confirm", "system")
     assert confirm["pass_filenames"] is False
+    assert confirm["always_run"] is True  # by hand it is asked for, whatever is staged
     assert confirm["stages"] == ["pre-push", "manual"]
