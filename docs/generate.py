@@ -6,6 +6,7 @@ generated parts of the other pages in the place of their ``<!-- generated: NAME 
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections import Counter
@@ -204,7 +205,7 @@ def command_section(command: click.Command, context: click.Context) -> str:
 def option_row(option: click.Option, context: click.Context) -> str:
     names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
     value = "" if option.is_flag else f" `{option.make_metavar(context)}`"
-    return f"| {names}{value.replace('|', chr(92) + '|')} | {cell(option.help or '')}{default_of(option)} |"
+    return f"| {names}{value} | {cell(option.help or '')}{default_of(option)} |"
 
 
 def default_of(option: click.Option) -> str:
@@ -216,7 +217,7 @@ def default_of(option: click.Option) -> str:
 def paragraphs(text: str) -> str:
     """Click's help text as Markdown; paragraphs that it is told not to wrap become blocks."""
     parts = []
-    for part in text.split("\n\n"):
+    for part in inspect.cleandoc(text).split("\n\n"):
         if part.startswith("\b\n"):
             parts.append(f"```text\n{part[2:]}\n```")
         else:

@@ -77,14 +77,14 @@ def gist(text: str) -> list[str]:
     """
     words: list[str] = []
     for line in text.splitlines():
-        if re.search(r"\s(differs|agrees|inconclusive.*)$", line):
+        if re.search(r"\s{2}(differs|agrees|inconclusive)(\s{2}|:|$)", line):
             continue
         line = re.sub(r"\[ +", "[", re.sub(r" +\]", "]", line))  # NumPy's padding
         line = re.sub(r"-[0-9a-f]{8}\.py", "-#.py", line)
         line = re.sub(r"\d+ forward passes", "# forward passes", line)
         line = re.sub(r"-?\d+(\.\d+)*(e[-+]?\d+)?%|-?\d+\.[\d.]*(e[-+]?\d+)?|-?\d+e[-+]\d+", "#", line)
         words += line.split()
-    return words
+    return re.sub(r"step \d+ of \d+", "step #", " ".join(words)).split()
 
 
 def same(shown: str, printed: str) -> bool:

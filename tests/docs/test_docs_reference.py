@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import re
 from pathlib import Path
@@ -13,8 +14,24 @@ import pytest
 
 from warplint.cli.main import main
 from warplint.config import Config, ConfigError, ProbeConfig, load_config
-from warplint.model import Edit, Fix, Location, Result, Verdict
+from warplint.model import (
+    Account,
+    Course,
+    Edit,
+    Fix,
+    Iteration,
+    Localization,
+    Location,
+    Place,
+    Report,
+    Result,
+    Verdict,
+)
+from warplint.probe.signature import signature
+from warplint.report import render
+from warplint.report.context import Context
 from warplint.report.json import result_record
+from warplint.report.verify import SIGNATURES
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 GOLDEN = DOCS.parent / "tests" / "report" / "golden"
@@ -77,17 +94,34 @@ def test_every_verdict_is_explained():
         assert f"| `{verdict}` |" in text
 
 
+def test_every_signature_is_explained():
+    names = set(re.findall(r'(?:return|else) f?"([a-z-]+)', inspect.getsource(signature)))
+    assert {"correct", "zero", "undecided", "exact-factor"} <= names
+    text = (DOCS / "method.md").read_text("utf-8")
+    assert names <= set(re.findall(r"^\| `([a-z-]+)(?:\(2\))?` \|", text, re.MULTILINE))
+    assert names <= set(SIGNATURES)
+
+
 # --- the JSON report ---------------------------------------------------------------------------
 
 
 def strict(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema as our own reports have to meet it: every field of theirs is described."""
     schema = copy.deepcopy(schema)
-    for part in [schema, *schema["$defs"].values(), schema["$defs"]["fix"]["properties"]["edits"]["items"]]:
-        if part.get("type") == "object":
-            part["additionalProperties"] = False
-            optional = {"cell", "fixed", "seconds", "shard"}
-            assert set(part["properties"]) - set(part["required"]) <= optional
+    rare = {"cell", "fixed", "seconds", "shard", "verification"}
+
+    def close(part: Any) -> None:
+        if isinstance(part, list):
+            for item in part:
+                close(item)
+        elif isinstance(part, dict):
+            if part.get("type") == "object":
+                part["additionalProperties"] = False
+                assert set(part["properties"]) - set(part["required"]) <= rare
+            for item in part.values():
+                close(item)
+
+    close(schema)
     return schema
 
 
@@ -127,6 +161,19 @@ def test_a_report_of_a_real_tree(repository, monkeypatch, capsys, tmp_path):
     schema = repository / "tests" / "report" / "sarif-schema-2.1.0.json"
     jsonschema.Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(log)
     assert [item["properties"] for item in log["runs"][0]["results"]] == report["results"]
+
+
+def test_a_report_of_one_program():
+    place = Place("the loss", 1.0, 2.0, 0.1, 0.5, "differs", step=3, location=Location("train.py", 12))
+    account = Account(
+        localization=Localization(
+            "launch", "it parts here", place.location, windows=(place,), places=(place,)
+        ),
+        course=Course(
+            "falls", "it falls", iterations=(Iteration(1, 0.5, 0.1, 0.1), Iteration(2, float("nan")))
+        ),
+    )
+    validate(json.loads(render("json", Report(account=account), Context("0.1.0"))))
 
 
 def test_a_report_of_a_notebook(repository, tmp_path, monkeypatch, capsys):

@@ -41,6 +41,8 @@ SIGNATURES = {
     "grows-with-iterations": "right, or less wrong, in the first iteration: something is carried over from "
     "one to "
     "the next (gradients that are not zeroed, a tape that is entered again)",
+    "per-window-only": "every backward pass is right by itself, and together they are not the derivative of "
+    "the sum: the state that one hands on to the next is cut",
     "sparse": "wrong in some directions and right in others: some elements go another way (a counter, a "
     "branch, a "
     "value that leaves the tape)",
