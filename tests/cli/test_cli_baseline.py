@@ -134,19 +134,22 @@ def test_a_baseline_of_the_configuration_is_beside_it(known, stages, warplint, m
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "cannot read baseline.json: no such file or directory"),
-        ("", "baseline.json was not written by --write-baseline"),
-        ("[]", "baseline.json was not written by --write-baseline"),
-        ('{"schema": 1}', "baseline.json was not written by --write-baseline"),
-        ('{"schema": 1, "results": [{"rule": "WL1"}]}', "baseline.json was not written by --write-baseline"),
-        ('{"schema": 2, "results": []}', "baseline.json has schema 2; this version reads 1"),
+        (None, "--baseline: cannot read baseline.json: no such file or directory"),
+        ("", "--baseline: baseline.json was not written by --write-baseline"),
+        ("[]", "--baseline: baseline.json was not written by --write-baseline"),
+        ('{"schema": 1}', "--baseline: baseline.json was not written by --write-baseline"),
+        (
+            '{"schema": 1, "results": [{"rule": "WL1"}]}',
+            "--baseline: baseline.json was not written by --write-baseline",
+        ),
+        ('{"schema": 2, "results": []}', "--baseline: baseline.json has schema 2; this version reads 1"),
     ],
 )
 def test_no_baseline(project, stages, warplint, text, message):
     if text is not None:
         (project / "baseline.json").write_text(text)
     run = warplint("--no-probe", "--baseline", "baseline.json")
-    assert (run.status, run.out, run.err) == (2, "", f"warplint: error: --baseline: {message}\n")
+    assert (run.status, run.out, run.err) == (2, "", f"warplint: error: {message}\n")
 
 
 def test_a_baseline_that_cannot_be_written(project, stages, warplint):

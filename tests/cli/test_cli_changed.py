@@ -121,6 +121,14 @@ def test_no_repository(project, stages, warplint):
     assert "not a git repository" in run.err
 
 
+def test_a_git_that_says_nothing(project, stages, warplint, monkeypatch):
+    (project / "bin").mkdir()
+    (project / "bin" / "git").write_text("#!/bin/sh\nexit 3\n")
+    (project / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{project / 'bin'}:/bin:/usr/bin")
+    assert warplint("--changed-since", "HEAD").err == "warplint: error: --changed-since: git failed\n"
+
+
 def test_no_git(project, stages, warplint, monkeypatch):
     monkeypatch.setenv("PATH", "")
     run = warplint("--changed-since", "HEAD")

@@ -69,6 +69,24 @@ def error(run) -> str:
             "all selected rules are ignored: --select and --ignore leave none",
         ),
         (("--entry", "gone.py --small"), "no such entry file: gone.py"),
+        (("--entry", ""), "the entry is empty; it names a file and its arguments"),
+        (("--entry", "."), "the entry . is a directory; name a Python file in it"),
+        (("--entry", "-m"), "the entry '-m' names no module"),
+        (
+            ("--entry", "-m train.py"),
+            "no such module: train.py, neither train/py.py nor a package with __main__",
+        ),
+        (
+            ("--entry", "-m lib/train"),
+            "the entry '-m lib/train' names no module; they are written package.module",
+        ),
+        (("--entry", "fit.ipynb"), "fit.ipynb: notebooks are read, not run; name a program as the entry"),
+        (("--unsafe-fixes",), "--unsafe-fixes needs --fix or --diff"),
+        (("--fix", "--shard", "1/2"), "--shard and fixes do not go together"),
+        (
+            ("--no-probe", "--fix"),
+            "without the probe no fix can be verified; --unsafe-fixes takes those that were not",
+        ),
         (("--entry", "'"), 'cannot split the entry "\'": No closing quotation'),
         (("--config", "gone.toml"), "no such configuration file: gone.toml"),
         (("--select",), "option '--select' requires an argument"),
@@ -82,6 +100,7 @@ def error(run) -> str:
     ],
 )
 def test_the_call(project, stages, warplint, arguments, message):
+    (project / "fit.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
     assert error(warplint(*arguments)) == message
 
 
@@ -120,6 +139,10 @@ def test_the_call(project, stages, warplint, arguments, message):
         (
             '[tool.warplint]\nstatic-fail-on = "low"\n',
             "pyproject.toml: tool.warplint.static-fail-on: 'low' is not one of very-high, high, never",
+        ),
+        (
+            "[tool.warplint]\njobs = 0\n",
+            "pyproject.toml: tool.warplint.jobs: expected at least 1, got 0",
         ),
         ("[tool]\nwarplint = 3\n", "pyproject.toml: tool.warplint: expected a table, got a whole number"),
         (

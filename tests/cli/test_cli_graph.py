@@ -138,7 +138,9 @@ def test_one_scope_of_several(drawn, refused, program):
 
 def test_svg_without_graphviz(refused, program, monkeypatch):
     monkeypatch.setenv("PATH", "")
-    assert "needs Graphviz" in refused(program, "--format", "svg")
+    assert refused(program, "--format", "svg").endswith(
+        "--format svg needs Graphviz, whose `dot` is not on the PATH; --format dot writes its input"
+    )
 
 
 @pytest.mark.parametrize(("script", "expected"), [("echo '<svg/>'", 0), ("echo bad graph >&2; exit 3", 2)])
@@ -156,10 +158,19 @@ def test_svg_through_graphviz(script, expected, program, tmp_path, monkeypatch, 
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("nothing.py", "import warp as wp\n", "no tape scope"),
-        ("broken.py", "import warp as wp\nx = (\n", "syntax error (line 2)"),
-        ("latin.py", None, "cannot be read as Python"),
-        ("missing.py", "", "no such program"),
+        (
+            "nothing.py",
+            "import warp as wp\n",
+            "nothing.py: no tape scope was reached (checked code is read, not run)",
+        ),
+        (
+            "broken.py",
+            "import warp as wp\nx = (\n",
+            "broken.py cannot be read as Python: syntax error (line 2)",
+        ),
+        ("latin.py", None, "latin.py cannot be read as Python: not UTF-8 (line 1)"),
+        ("missing.py", "", "no such program: missing.py"),
+        (".", "", ". is a directory; name a program, which is a Python file"),
     ],
 )
 def test_nothing_to_draw(name, text, expected, refused, tmp_path):

@@ -213,15 +213,15 @@ def test_what_cannot_be_merged(project, stages, warplint, names, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("2", "'2' is not of the form INDEX/COUNT, for example 1/4"),
-        ("a/b", "'a/b' is not of the form INDEX/COUNT, for example 1/4"),
-        ("0/2", "there is no shard 0 of 2; they are numbered from 1"),
-        ("3/2", "there is no shard 3 of 2; they are numbered from 1"),
+        ("2", "--shard: '2' is not of the form INDEX/COUNT, for example 1/4"),
+        ("a/b", "--shard: 'a/b' is not of the form INDEX/COUNT, for example 1/4"),
+        ("0/2", "--shard: there is no shard 0 of 2; they are numbered from 1"),
+        ("3/2", "--shard: there is no shard 3 of 2; they are numbered from 1"),
     ],
 )
 def test_no_such_shard(project, stages, warplint, text, message):
     run = warplint("--shard", text)
-    assert (run.status, run.err) == (2, f"warplint: error: --shard: {message}\n")
+    assert (run.status, run.err) == (2, f"warplint: error: {message}\n")
 
 
 def test_a_shard_without_a_program_is_quiet(project, stages, warplint):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -134,12 +136,20 @@ def test_nothing_on_standard_input_is_clean(typed):
         ),
         (("-", "--probe"), "--probe: standard input is only read, never run"),
         (("-", "--entry", "a.py"), "--entry: standard input is only read, never run"),
+        (("-", "--fix"), "standard input cannot be fixed: its program is not run"),
         (("-", "--shard", "1/2"), "--shard: standard input is only read, never run"),
     ],
 )
 def test_mistakes(typed, arguments, message):
     run = typed(BAD, *arguments)
     assert (run.status, run.out, run.err) == (2, "", f"warplint: error: {message}\n")
+
+
+def test_standard_input_that_cannot_be_read(tmp_path):
+    command = f"{sys.executable} -c 'from warplint.cli.main import run; run()' - 0> out"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "warplint: error: cannot read standard input: bad file descriptor\n"
 
 
 def test_standard_input_that_is_closed(typed, monkeypatch, warplint):

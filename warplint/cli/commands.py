@@ -196,7 +196,11 @@ def check_command(**given: Any) -> int:
     return run_check(given)
 
 
-@cli.command("verify", context_settings={**_HELP, "allow_interspersed_args": False})
+@cli.command(
+    "verify",
+    context_settings={**_HELP, "allow_interspersed_args": False},
+    short_help="Can the gradients of a program be trusted?",
+)
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option(
@@ -248,7 +252,7 @@ def verify_command(**given: Any) -> int:
     return run_verify(given)
 
 
-@cli.command("graph", context_settings=_HELP)
+@cli.command("graph", context_settings=_HELP, short_help="Draw what each tape of a program records.")
 @click.argument("program")
 @click.option(
     "--format",
@@ -300,7 +304,9 @@ def merge_command(
     return merge(files, format, output_file, strict=strict, exit_zero=exit_zero)
 
 
-@cli.command("completion", context_settings=_HELP)
+@cli.command(
+    "completion", context_settings=_HELP, short_help="Print the script that makes a shell complete words."
+)
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion_command(shell: str) -> int:
     """Print the script that makes a shell complete commands, options and rules.
@@ -337,7 +343,7 @@ def rules_command(format: str) -> int:
     return 0
 
 
-@cli.command("server", context_settings=_HELP)
+@cli.command("server", context_settings=_HELP, short_help="Run the language server for editors.")
 @click.option("--stdio", is_flag=True, help="Speak on standard input and output (it always does).")
 def server_command(stdio: bool) -> int:
     """Run the language server for editors, on standard input and output.

@@ -33,8 +33,8 @@ def _drawn(program: Path, format: str, scope: int | None, turns: int) -> str:
     if not path.is_file():
         raise CallError(f"no such program: {program}")
     file = SourceFile(path, display_path(path, root))
-    if not file.decodes or file.facts.problem:
-        raise CallError(f"{program} cannot be read as Python: {file.problem or file.facts.problem}")
+    if file.not_python:
+        raise CallError(f"{program} cannot be read as Python: {file.not_python}")
     # Graphviz is looked for first: the drawing takes seconds.
     graphviz = _graphviz() if format == "svg" else None
     from warplint.static.formats import render

@@ -296,7 +296,10 @@ def _buffer(given: Mapping[str, Any], root: Path) -> SourceFile | None:
             raise CallError(f"--{option.replace('_', '-')}: standard input is only read, never run")
     if sys.stdin is None:
         raise CallError("cannot read standard input: it is closed")
-    data = sys.stdin.buffer.read()
+    try:
+        data = sys.stdin.buffer.read()
+    except OSError as error:
+        raise CallError(f"cannot read standard input: {error_text(error)}") from None
     path = Path(os.path.abspath(root / (name or STDIN_NAME)))
     return SourceFile.holding(path, display_path(path, root), data)
 

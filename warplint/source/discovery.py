@@ -121,11 +121,12 @@ class SourceFile:
         Text and syntax are looked at only in files that mention Warp: nobody asked this tool to
         check anything else, and parsing a large tree takes seconds.
         """
-        if self._loaded[1]:
-            return self._loaded[1]
-        if b"warp" in self.data:
-            return self._decoded[1] or self.facts.problem
-        return None
+        return self.not_python if self._loaded[1] or b"warp" in self.data else None
+
+    @property
+    def not_python(self) -> str | None:
+        """Why the file is no Python that can be read, whatever it speaks of, or None."""
+        return self._loaded[1] or self._decoded[1] or self.facts.problem
 
     @property
     def problem_place(self) -> tuple[int, int]:
