@@ -202,6 +202,19 @@ def test_a_tape_is_reset_instead_of_zeroed():
     assert fixed[:2] == [["tape.reset()"], ["tape = wp.Tape()"]] or fixed[0] == ["tape.reset()"]
 
 
+def test_a_backward_pass_goes_behind_the_recording():
+    loop = f"{HEAD}\nfor it in range(3):\n    with wp.Tape() as tape:\n        f()\n"
+    text = f"{loop}        tape.backward(loss)\n"
+    fixed = all_fixed("WL506", text, "tape.backward(loss)")
+    assert f"{loop}    tape.backward(loss)\n" in fixed
+
+
+def test_a_launch_that_is_recorded_twice_is_left_out_once():
+    text = f"{HEAD}\nwp.launch(k, 3, [x], [y])\nprint()\nwp.launch(k, 3, [x], [y])  # again\n"
+    again = "wp.launch(k, 3, [x], [y])  # again"
+    assert all_fixed("WL505", text, again)[0] == text.removesuffix(f"{again}\n")
+
+
 def test_a_view_of_the_gradient_is_copied():
     text = training(after="tape.zero()")
     first, *_ = all_fixed("WL502", text, "x.grad.numpy()", tape_zero="tape.zero()")

@@ -59,6 +59,15 @@ def test_a_signature_that_grows_too_long_gets_a_line_for_each_parameter():
     )
 
 
+def test_parameters_on_a_line_of_their_own_stay_in_their_parentheses():
+    long = "wp.array(dtype=wp.float32, ndim=1)"
+    text = DAMP.format(body="v[i] *= c[i]").replace(
+        "def damp(v: wp.array[float], c: wp.array[float]):", f"def damp(\n    v: {long}, c: {long}\n):"
+    )
+    first, *_ = all_fixed("WL301", text, "v[i] *= c[i]")
+    assert f"def damp(\n    v: {long},\n    c: {long},\n    v_in: {long},\n):\n" in first
+
+
 def test_a_kernel_that_is_launched_out_of_sight_is_left_alone():
     text = DAMP.format(body="v[i] *= c[i]") + "\nsomething(damp)\n"
     assert all_fixed("WL301", text, "v[i] *= c[i]") == []
@@ -154,7 +163,9 @@ def test_a_loop_in_a_kernel_becomes_a_function():
         ("WL305", "y = wp.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])", "y = wp.length(v)"),
         ("WL305", "y = wp.sqrt(a * a + 4.0)", "y = wp.sqrt(wp.max(a * a + 4.0, 1.0e-12))"),
         ("WL305", "y = wp.log(a)", "y = wp.log(wp.max(a, 1.0e-12))"),
-        ("WL205", "y = wp.frac(2.0 * a)", "y = ((2.0 * a) - wp.floor(2.0 * a))"),
+        ("WL206", "y = v[0] if a > 0.0 else v[1]", "y = wp.where(a > 0.0, v[0], v[1])"),
+        ("WL205", "y = 3.0 * wp.frac(a)", "y = 3.0 * (a - wp.floor(a))"),
+        ("WL205", "y = wp.frac(2.0 * a)", "y = (2.0 * a) - wp.floor(2.0 * a)"),
     ],
 )
 def test_an_operation_is_written_so_that_its_derivative_is_finite(rule, body, fixed):

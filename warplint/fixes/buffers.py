@@ -30,6 +30,7 @@ def states(problem: Problem) -> Iterator[Candidate]:
     yield from _aliased(problem, source, statement)
     yield from _repeated(problem, source, statement)
     yield from _fresh_outputs(problem)
+    yield from _rebound(problem, source, node)
     yield from reader_copies(problem)
 
 

@@ -209,7 +209,7 @@ def add_parameter(source: Source, function: ast.FunctionDef, after: int, text: s
     alone = own_line and line[end - begin :].partition("#")[0].strip() in (",", "")
     if alone and len({source.line_of(source.start(p)) for p in given}) == len(given):
         return Change(source.display, end, end, f",{source.newline}{blanks}{text}")
-    if own_line or len(line) + len(text) + 2 <= widest(source):
+    if len(line) + len(text) + 2 <= widest(source):
         return Change(source.display, end, end, f", {text}")
     # Too long for a line: one parameter a line, as formatters write it.
     texts = [source.segment(p) for p in given]
@@ -219,6 +219,13 @@ def add_parameter(source: Source, function: ast.FunctionDef, after: int, text: s
     stop = source.text.index(")", source.end(given[-1]))
     if source.text[source.end(given[-1]) : stop].strip(" \t,\r\n") or function.args.defaults:
         return Change(source.display, end, end, f", {text}")
+    first_line = source.starts[source.line_of(start) - 1]
+    if not source.text[first_line:start].strip(" \t"):  # all on one line, in parentheses of their own
+        rest = source.starts[source.line_of(stop) - 1]
+        rows = f",{source.newline}{blanks}".join(texts)
+        if rest > source.end(given[-1]):
+            return Change(source.display, start, rest, f"{rows},{source.newline}")
+        return Change(source.display, start, stop, rows)
     rows = "".join(f"{inner}{t},{source.newline}" for t in texts)
     return Change(source.display, start, stop, f"{source.newline}{rows}{blanks}")
 

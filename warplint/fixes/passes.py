@@ -85,6 +85,8 @@ def emptied(problem: Problem) -> Iterator[Candidate]:
             ):
                 receiver = source.segment(call.func.value)
                 yield project.candidate(title, [source.replace(call.func, f"{receiver}.reset")])
+    for source in {id(s): s for s, _ in found}.values():
+        yield from _moved_out(problem, source)
     for source, node in found:
         statement = source.statement(node)
         make = source.warp("Tape")
@@ -93,6 +95,21 @@ def emptied(problem: Problem) -> Iterator[Candidate]:
                 change = [source.insert_before(statement, f"{name} = {make}()")]
                 yield project.candidate("make a new tape for every pass", change)
             yield project.candidate(title, [source.insert_before(statement, f"{name}.reset()")])
+
+
+def _moved_out(problem: Problem, source: Source) -> Iterator[Candidate]:
+    """A backward pass inside ``with tape:`` runs behind it: it must not be recorded itself."""
+    for call in method_calls(source.tree, "backward"):
+        statement = source.statement(call)
+        around = source.parents[statement]
+        if not (isinstance(around, ast.With) and source.owns_lines(statement) and len(around.body) > 1):
+            continue
+        behind = around.body[around.body.index(statement) :]
+        if all(source.owns_lines(s) for s in behind):
+            lines = [line for s in behind for line in source.lines_of(s, source.indent(around))]
+            changes = [source.delete(s) for s in behind]
+            changes.append(source.insert_after(around, *lines, indent=""))
+            yield problem.project.candidate("run the backward pass behind the recording", changes)
 
 
 def _tapes(source: Source, statement: ast.stmt) -> Iterator[str]:
@@ -143,4 +160,14 @@ def _losses(source: Source, call: ast.Call) -> Iterator[str]:
                     yield text
 
 
-FIXES = {"WL208": given_loss, "WL501": zeroed, "WL506": emptied}
+def once(problem: Problem) -> Iterator[Candidate]:
+    """WL505: the second of two equal launches is left out."""
+    found = problem.node()
+    if found is not None:
+        source, node = found
+        statement = source.statement(node)
+        if isinstance(statement, ast.Expr):
+            yield problem.project.candidate("launch it once", [source.delete(statement)])
+
+
+FIXES = {"WL208": given_loss, "WL501": zeroed, "WL505": once, "WL506": emptied}

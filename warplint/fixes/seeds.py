@@ -33,31 +33,31 @@ def _shapes(problem: Problem) -> Iterator[tuple[str, str | None, str | None]]:
     squares = any(w in text for w in ("**", "square", "dot", " * ", "norm", "@"))
     half = "0.5" in text or "/ 2" in text
     n = "{0}.size"
-    linear = [("seed with the derivative of the mean", f"1.0 / {n}", None)]
-    quadratic: list[tuple[str, str | None, str | None]] = [
-        ("seed with the derivative of half the sum of squares", None, ""),
-        ("seed with the derivative of the sum of squares", None, "2.0 * "),
+    # (how much they fit, title, constant seed, factor of the output)
+    shapes = [
+        (not squares, mean, "the mean", f"1.0 / {n}", None),
+        (squares and half, not mean, "half the sum of squares", None, ""),
+        (squares and not half, not mean, "the sum of squares", None, "2.0 * "),
+        (squares and half, mean, "half the mean of squares", None, f"1.0 / {n} * "),
+        (squares and not half, mean, "the mean of squares", None, f"2.0 / {n} * "),
+        (not squares, not mean and "-" in text, "the negative sum", "-1.0", None),
     ]
-    of_mean: list[tuple[str, str | None, str | None]] = [
-        ("seed with the derivative of half the mean of squares", None, f"1.0 / {n} * "),
-        ("seed with the derivative of the mean of squares", None, f"2.0 / {n} * "),
-    ]
-    if squares:
-        chosen = of_mean if mean else quadratic
-        yield from chosen if half else reversed(chosen)
-        if not (mean or half):
-            yield from of_mean
-    elif mean:
-        yield from linear
-    else:
-        yield from linear
-    if "-" in text and not squares and not mean:
-        yield ("seed with the derivative of the negative sum", "-1.0", None)
+    shapes.sort(key=lambda shape: -(2 * shape[0] + shape[1]))
+    for _, _, words, full, scaled in shapes:
+        yield f"seed with the derivative of {words}", full, scaled
 
 
 def _reported(problem: Problem) -> str:
     """The text of what computes the reported number: its statement, and the functions around and in it."""
-    words: list[str] = []
+    words = [problem.result.message.partition("reports")[2]]
+    for name in problem.quoted[1:]:
+        words += [_code(s, f) for s, f in problem.project.functions(name)]
+        if problem.source is not None:
+            words += [
+                problem.source.segment(node.value)
+                for node in ast.walk(problem.source.tree)
+                if isinstance(node, ast.Assign) and problem.source.segment(node.targets[0]) == name
+            ]
     for place in problem.related("reported"):
         found = problem.node(place)
         if found is None:

@@ -1,4 +1,4 @@
-"""WL205, WL304, WL305: an operation whose derivative is not finite, or not there."""
+"""WL205, WL206, WL304, WL305: an operation whose derivative is not finite, or not there."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ def condition(problem: Problem) -> Iterator[Candidate]:
             yield problem.project.candidate("compute only what is selected", changes)
 
 
+def selection(problem: Problem) -> Iterator[Candidate]:
+    """WL206: before Warp 1.17 a conditional expression hands no derivative on, and ``where`` does."""
+    found = problem.node()
+    where = found[0].warp("where") if found else None
+    for node in ast.walk(found[0].statement(found[1])) if found and where else ():
+        if found and isinstance(node, ast.IfExp):
+            test, then, other = (found[0].segment(n) for n in (node.test, node.body, node.orelse))
+            changes = [found[0].replace(node, f"{where}({test}, {then}, {other})")]
+            yield problem.project.candidate("select with a built-in", changes)
+
+
 def fraction(problem: Problem) -> Iterator[Candidate]:
     """WL205: ``frac`` has a derivative when it is written as a difference."""
     for source, call in _calls(problem, "frac"):
@@ -35,7 +46,9 @@ def fraction(problem: Problem) -> Iterator[Candidate]:
         if floor and len(call.args) == 1:
             text = source.segment(call.args[0])
             whole = f"({text})" if isinstance(call.args[0], (ast.BinOp, ast.IfExp)) else text
-            changes = [source.replace(call, f"({whole} - {floor}({text}))")]
+            made = f"{whole} - {floor}({text})"
+            inside = isinstance(source.parents[call], (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Attribute))
+            changes = [source.replace(call, f"({made})" if inside else made)]
             yield problem.project.candidate("write it as a difference", changes)
 
 
@@ -148,4 +161,4 @@ def _calls(problem: Problem, *names: str) -> Iterator[tuple[Source, ast.Call]]:
             yield source, inner
 
 
-FIXES = {"WL205": fraction, "WL304": condition, "WL305": singular}
+FIXES = {"WL205": fraction, "WL206": selection, "WL304": condition, "WL305": singular}

@@ -62,6 +62,7 @@ class Slope:
     """The derivative of an objective along one direction, by finite differences and by autodiff."""
 
     direction: str
+    """Directions of one name are the same vector, in whichever program."""
     ad: float
     fd: float
     noise: float

@@ -680,8 +680,15 @@ def _first_objectives(program: str, episodes: list[dict[str, Any]]) -> Iterator[
         if first["iteration"] == 1 and first.get("value") is not None:
             value, sigma = float(first["value"]), float(first.get("sigma") or 0.0)
             curve = tuple(float(row["value"]) for row in rows if row.get("value") is not None)
+            # Random signs are drawn anew where the program does more or less before.
+            drawn = f" drawn at {first['replay']['episode']['start_total']}" if "replay" in first else ""
             slopes = tuple(
-                Slope(c["direction"], c["ad"], c["fd"], c["noise"])
+                Slope(
+                    c["direction"] if c["direction"].startswith("coordinate [") else c["direction"] + drawn,
+                    c["ad"],
+                    c["fd"],
+                    c["noise"],
+                )
                 for c in first["checks"]
                 # The gradient is a direction of its own in every program.
                 if c["direction"] != "gradient" and not c["outcome"].startswith("inconclusive")
