@@ -27,7 +27,7 @@ def account_of(program: Program, facts: Facts, paths: Paths) -> Account:
         course=course(facts.course, paths),
         numbers=tuple(numbers(facts.episodes)),
         advice=tuple(advice(facts, program)),
-        memory=(),
+        memory=tuple(memory(facts.memory)),
         horizon=horizon(facts),
         explained=tuple(explained(facts, paths)),
     )
@@ -150,7 +150,10 @@ def _at_launch(found: dict[str, Any], call: str, paths: Paths) -> str:
     changed = _listed([n for r in rows for n in r.get("changed", ())])
     ungraded = _listed([n for r in rows for n in r.get("ungraded", ())])
     numbers = _listed([n for r in rows for n in r.get("numbers", ())])
-    if changed:
+    given = _listed([n for r in rows for n in r.get("given", ())])
+    if given:
+        text += f": after it {given} is given its values off the tape, and no derivative follows"
+    elif changed:
         hold = "hold what they" if " and " in changed else "holds what it"
         text += f": {changed} no longer {hold} held when this ran"
     elif ungraded:
@@ -318,6 +321,26 @@ def advice(facts: Facts, program: Program) -> list[str]:
         if any(words in reason for reason in reasons):
             found.append(text)
     return found[:4]
+
+
+def memory(found: dict[str, Any] | None) -> list[str]:
+    """Bytes of a step times steps, where the backward pass cannot keep them all."""
+    if found is None:
+        return []
+    size, limit = found["bytes"], _size(found["limit"])
+    so_far = f"a step keeps {_size(size)} of arrays for the backward pass"
+    if found["all"]:
+        needed = f"{found['all']:g} steps need {_size(found['all'] * size)}"
+        return [f"{so_far}: {needed}; the limit is {limit} for the program and its forks together"]
+    return [f"{so_far}; {found['steps']:g} of them were made when the memory ran out (limit {limit})"]
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024.0:
+            return f"{count:.3g} {unit}"
+        count /= 1024.0
+    return f"{count:.3g} GiB"
 
 
 def horizon(facts: Facts) -> str | None:

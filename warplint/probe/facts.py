@@ -56,6 +56,8 @@ class Facts:
     """Where on the tape autodiff and finite differences part."""
     course: dict[str, Any] | None = None
     """The objective over the iterations, where the gradients are right."""
+    memory: dict[str, Any] | None = None
+    """What the arrays of a step take, where all of them take too much."""
     told: list[dict[str, Any]] = field(default_factory=list)
     """The messages themselves: what a cache keeps."""
     finished: bool = False
@@ -90,7 +92,7 @@ class Facts:
             self.launch_tests = message["kernels"]
         elif kind == "function-tests":
             self.function_tests = message["functions"]
-        elif kind in ("explained", "localized", "course"):
+        elif kind in ("explained", "localized", "course", "memory"):
             setattr(self, kind, message)
         elif kind == "solvers":
             self.solvers = message["rows"]

@@ -129,6 +129,7 @@ def program_spec(program: Program, settings: ProbeSettings, entry: Path, directo
         "investigate": settings.investigate,
         "horizon": settings.horizon,
         "iteration": settings.iteration,
+        **({"memory": Limits.memory} if settings.investigate else {}),
     }
 
 

@@ -35,9 +35,8 @@ SIGNATURES = {
     "nan-inf": "the gradient is not finite: a division, a root or a logarithm at its singular point, or an "
     "overflow",
     "stale": "the gradient is an array that changed between its reading and its use",
-    "exact-factor": "one constant factor in all directions: a wrong seed, or something that is counted "
-    "more than "
-    "once",
+    "exact-factor": "one constant factor in all directions: a wrong seed, something that is counted twice, "
+    "or one of several ways that is cut",
     "grows-with-iterations": "right, or less wrong, in the first iteration: something is carried over from "
     "one to "
     "the next (gradients that are not zeroed, a tape that is entered again)",
@@ -115,7 +114,7 @@ def _right(report: Report) -> str:
             text += f" ({rounded.location.file}:{rounded.location.line}: {rounded.message})"
         text += "; nothing can be learned where it is piecewise constant, use a surrogate"
     if account.horizon:
-        text += "; measured over a shortened horizon"
+        text += "; measured over a shortened horizon, so what only happens later is not covered"
     course = account.course
     if course is not None and course.verdict != "falls":
         text += f"; if training fails, that is not a gradient bug: {course.text}"

@@ -97,6 +97,39 @@ def shorten(
     return found
 
 
+def launching(sources: dict[str, str]) -> set[tuple[str, int]]:
+    """The lines that launch kernels, directly or through functions of these files."""
+    return _calling(sources, {"launch", "launch_tiled"})
+
+
+def going_back(sources: dict[str, str]) -> set[tuple[str, int]]:
+    """The lines that call backward, directly or through functions of these files."""
+    return _calling(sources, {"backward"})
+
+
+def _calling(sources: dict[str, str], names: set[str]) -> set[tuple[str, int]]:
+    trees = {}
+    for file, text in sources.items():
+        try:
+            trees[file] = ast.parse(text)
+        except (SyntaxError, ValueError):
+            continue
+    found: set[tuple[str, int]] = set()
+    for _ in range(_CHASED):
+        for file, tree in trees.items():
+            for function in ast.walk(tree):
+                inside = function.body if isinstance(function, ast.FunctionDef) else ()
+                for call in (n for statement in inside for n in ast.walk(statement)):
+                    if isinstance(call, ast.Call) and _called(call) in names:
+                        names = names | {function.name}  # type: ignore[attr-defined]
+            found |= {
+                (file, node.lineno)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Call) and _called(node) in names
+            }
+    return found
+
+
 def _lines(frames: set[tuple[str, int]], file: str) -> set[int]:
     return {line for name, line in frames if name == file}
 

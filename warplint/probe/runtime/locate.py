@@ -95,7 +95,7 @@ class Locator:
         try:
             self._locate(found)
         except ChildFailure as failure:
-            found["problem"] = failure.reason
+            found["problem"] = "the time limit was reached" if failure.hung else failure.reason
         except TimeoutError:
             found["problem"] = "the time limit was reached"
         return found
@@ -293,6 +293,7 @@ class Locator:
         ungraded = {p: seen.get(p, {}).get("ungraded", []) for p in suspects}
         high, low = self.displaced(list(ungraded.items()), call)
         names = self.facts["names"]
+        off_tape = self.given_off_tape(suspects, self.cuts[bad], self.cuts.get(good))
         for position, row in zip(suspects, rows):
             row["changed"] = seen.get(position, {}).get("changed", [])
             row["finite"] = self.cuts[bad].ad == self.cuts[bad].ad
@@ -303,7 +304,20 @@ class Locator:
                 if n in plus and n in minus and names[n] and not np.array_equal(plus[n], minus[n])
             ]
             one, other = (side["numbers"].get(position, {}) for side in (high, low))
+            row["given"] = off_tape if position == suspects[-1] else []
             row["numbers"] = [label for label in one if one[label] != other.get(label, one[label])]
+
+    def given_off_tape(self, suspects: list[int], bad: Cut, good: Cut | None) -> list[str]:
+        """Arrays that no operation between two places has to do with, and that change there all the same."""
+        if good is None or not np.isfinite(bad.ad):
+            return []
+        touched = {n for p in suspects for n in self.ops[p]["numbers"]}
+        names = self.facts["names"]
+        return [
+            names[n] or "an array"
+            for n, part in good.parts.items()
+            if n not in touched and abs(part - bad.parts.get(n, 0.0)) > NAMED * self.gap
+        ]
 
     # -- runs ----------------------------------------------------------------------------
 

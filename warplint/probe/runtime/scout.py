@@ -16,6 +16,7 @@ from .function_tests import custom_adjoints
 from .hooks import Event, Observer, Stream
 from .kernels import may_read
 from .loading import LOADING
+from .memory import Memory
 from .program import MET, OVERRIDDEN
 from .structure import Backward, Episode, Read, Structure
 
@@ -55,6 +56,7 @@ class Scout(Observer):
         partial: str,
         events: int = 200_000,
         episodes: int = 4,
+        memory: float = float("inf"),
     ) -> None:
         self.stream = stream
         self.reporter = reporter
@@ -62,6 +64,7 @@ class Scout(Observer):
         self.started = time.monotonic()
         self.seconds = seconds
         self.max_events = events
+        self.memory = Memory(memory)
         self.max_episodes = episodes
         self.backwards: list[Backward] = []
         self.chain_inputs: set[int] = set()
@@ -263,6 +266,10 @@ class Scout(Observer):
 
     def born(self, array: Any) -> None:
         self.structure.lines.update(frame[:2] for frame in array._warplint_birth.stack)
+        self.memory.note(array)
+        if self.memory.exceeded():
+            self.structure.kept = self.memory.per_step()
+            self.leave("memory", None)
 
     def before(self, event: Event) -> None:
         frames = [frame[:2] for frame in event.stack]
@@ -503,6 +510,7 @@ class Scout(Observer):
         structure.ending = ending
         structure.events = self.stream.total
         structure.seconds = time.monotonic() - self.started
+        structure.loading = LOADING.seconds
         structure.graph_replays = self.stream.graph_replays
         structure.overridden, structure.met = set(OVERRIDDEN), set(MET)
         for state, family in self.states.values():

@@ -56,6 +56,14 @@ LEAST_SECONDS = 8.0
 """Time below which a shortened program is not tried any more."""
 SHORT_PASSES = 100.0
 """Passes that should fit into the time that is left when a program is shortened."""
+ALL_PASSES = 150.0
+"""The same where the difference is also to be localized."""
+RESERVE = 0.2
+"""Share of the time that is kept from the search for the cause, to localize the difference."""
+COMFORTABLE_PASSES = 60.0
+"""Passes that the whole program should have time for where more is asked than a verdict."""
+MEMORY_SHARE = 0.4
+"""Share of the memory limit that a program may take to be measured: its forks take as much again."""
 UNKNOWN_FACTOR = 16.0
 """How much shorter a program is made whose first backward pass was never reached."""
 
@@ -67,20 +75,22 @@ class Found:
     structure: Structure
     measured: list[Measured]
     uncovered: list[str]
+    postponed: bool = False
+    """Whether nothing was measured yet, because a shorter program would do."""
 
     @property
     def too_long(self) -> bool:
         """Whether nothing could be told only because the program takes too long."""
         if self.measured:
             return all(m.problem for m in self.measured) and any(m.too_long for m in self.measured)
-        return self.structure.ending == "stopped"
+        return self.structure.ending in ("stopped", "memory")
 
     def factor(self, left: float) -> float:
-        """How many times shorter a pass has to be for a verdict in the seconds that are left."""
+        """How many times shorter a pass has to be for what is asked in the seconds that are left."""
         longest = max((m.child_seconds for m in self.measured), default=0.0)
         if longest <= 0.0:
             return UNKNOWN_FACTOR
-        return max(2.0, SHORT_PASSES * longest / left)
+        return max(2.0, (ALL_PASSES if self.postponed else SHORT_PASSES) * longest / left)
 
     def tells_something(self) -> bool:
         """Whether a shortened program still lets the objective depend on its parameters."""
@@ -195,11 +205,13 @@ class Session:
         found = problem if problem is not None else self.attempt()
         given = self.spec.get("horizon") is not None
         if isinstance(found, Found) and found.too_long and not given and self.shorten(found):
-            shorter = self.attempt()
+            shorter = self.attempt(whole=True)
             if isinstance(shorter, Found) and shorter.tells_something():
                 found = shorter
             else:
                 self.lengthen()
+        if isinstance(found, Found) and found.postponed and not self.literals:
+            found = self.attempt(found.structure, whole=True)
         if isinstance(found, str):
             self.send({"type": "blocked", "reason": found})
             return
@@ -223,9 +235,12 @@ class Session:
                 self.send({"type": "tracker", **tracker.track(self.stream, self.run_user, self.deadline)})
         self.finish(structure)
 
-    def attempt(self) -> Found | str:
-        """Scouts and measures the program as it stands, or says why it cannot be run."""
-        structure = self.scout()
+    def attempt(self, structure: Structure | str | None = None, *, whole: bool = False) -> Found | str:
+        """Scouts and measures the program as it stands, or says why it cannot be run.
+
+        A program that would take long is only looked at, unless the ``whole`` of it is asked for.
+        """
+        structure = structure if structure is not None else self.scout()
         if isinstance(structure, str):
             return structure
         asked = [(m, f"{m}.{n}") for m, names in (self.spec.get("overrides") or {}).items() for n in names]
@@ -242,6 +257,16 @@ class Session:
             return f"probe.parameters: the program has no such parameter; it has {names}"
         if iteration is not None and not targets and any(e.leaf and e.reads for e in structure.episodes):
             return f"iteration {iteration} was not reached: {'; '.join(uncovered)}"
+        seconds = structure.pass_seconds
+        left = self.deadline - time.monotonic()
+        if self.spec.get("investigate") and not whole and COMFORTABLE_PASSES * seconds > left:
+            postponed = [
+                Measured(
+                    e, n, problem=f"one pass takes {seconds:.1f} s", too_long=True, child_seconds=seconds
+                )
+                for e, n, _ in targets
+            ]
+            return Found(structure, postponed, uncovered, postponed=True)
         return Found(structure, self.measure(targets, structure.seconds) if targets else [], uncovered)
 
     # -- a program that is too long ------------------------------------------------------
@@ -251,7 +276,23 @@ class Session:
         left = self.deadline - time.monotonic()
         if left < LEAST_SECONDS:
             return False
+        if found.structure.kept is not None:
+            return self.fit_memory(found.structure, found.structure.kept)
         return self.replace_numbers(found.structure, factor=found.factor(left))
+
+    def fit_memory(self, structure: Structure, kept: dict[str, float]) -> bool:
+        """Takes as many steps as the memory holds comfortably, and tells what all of them would take."""
+        limit = float(self.spec.get("memory") or 0)
+        if not structure.taped:  # it did not come so far
+            sources = self.sources(structure)
+            structure.taped, structure.called_back = horizon.launching(sources), horizon.going_back(sources)
+        steps = max(horizon.FEWEST, int(0.2 * MEMORY_SHARE * limit / kept["bytes"]))
+        done = self.replace_numbers(structure, steps=steps)
+        value = 1.0
+        for literal in self.literals:
+            value *= literal.value
+        self.send({"type": "memory", **kept, "limit": limit, "all": value if done else None})
+        return done
 
     def take_horizon(self) -> str | None:
         """Makes the program take as many steps as was asked for; says why if that cannot be done."""
@@ -269,11 +310,16 @@ class Session:
             "launches and is larger; --set MODULE.NAME=VALUE sets a constant of the program"
         )
 
-    def replace_numbers(self, structure: Structure, factor: float = 1.0, steps: int | None = None) -> bool:
+    def sources(self, structure: Structure) -> dict[str, str]:
+        """The text of the program's own files that were seen at work."""
         sources = {}
         for file in {file for file, _ in structure.lines if not os.path.isabs(file)}:
             with contextlib.suppress(OSError), open(self.stream.sites.path(file), encoding="utf-8") as stream:
                 sources[file] = stream.read()
+        return sources
+
+    def replace_numbers(self, structure: Structure, factor: float = 1.0, steps: int | None = None) -> bool:
+        sources = self.sources(structure)
         taped, called = structure.taped, structure.called_back
         self.literals = horizon.shorten(sources, taped, called, factor, steps=steps)
         for literal in self.literals:
@@ -315,9 +361,10 @@ class Session:
             self.stream.observer = Scout(
                 self.stream,
                 reporter,
-                seconds=max(2.0, 0.25 * left),
+                seconds=max(2.0, (0.1 if self.spec.get("investigate") else 0.25) * left),
                 partial=partial,
                 episodes=max(4, (self.spec.get("iteration") or 0) + 1),
+                memory=MEMORY_SHARE * float(self.spec.get("memory") or "inf"),
             )
             self.run_user()
 
@@ -354,6 +401,10 @@ class Session:
             )
         if structure.graph_replays:
             return "blocked: graph-replay, the work runs inside a captured graph where nothing can be seen"
+        if structure.ending == "memory":
+            return (
+                f"blocked: the backward pass does not fit into the memory that a measurement has; {SHORTEN}"
+            )
         if structure.backwards == 0:
             if structure.ending == "stopped":
                 seen = f"the first {structure.seconds:.0f} s ({structure.events} operations)"
@@ -445,8 +496,9 @@ class Session:
     def search(
         self, subject: Measured, measured: list[Measured], known: frozenset = frozenset()
     ) -> Attribution:
+        kept = RESERVE * (self.deadline - self.started) if self.spec.get("investigate") else 0.0
         attributor = Attributor(
-            self.stream, self.run_user, subject, self.deadline - 1.0, self.pointed_at, measured, known
+            self.stream, self.run_user, subject, self.deadline - 1.0 - kept, self.pointed_at, measured, known
         )
         found = attributor.search()
         adjoints.remember(found.causes)

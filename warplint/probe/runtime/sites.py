@@ -7,6 +7,7 @@ import functools
 import linecache
 import os
 import sys
+from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _SKIPPED_FILES = ("<frozen ", "<string>")
@@ -89,10 +90,10 @@ class Sites:
         return None
 
 
-_TREES: dict[str, list[tuple[int, int, ast.stmt]]] = {}
+_TREES: dict[str, list[tuple[int, int, Any]]] = {}
 
 
-def _statements(path: str) -> list[tuple[int, int, ast.stmt]]:
+def _statements(path: str) -> list[tuple[int, int, Any]]:
     if path not in _TREES:
         try:
             tree = ast.parse("".join(linecache.getlines(path)))
@@ -102,22 +103,35 @@ def _statements(path: str) -> list[tuple[int, int, ast.stmt]]:
             _TREES[path] = [
                 (node.lineno, node.end_lineno or node.lineno, node)
                 for node in ast.walk(tree)
-                if isinstance(node, (ast.Assign, ast.AnnAssign))
+                if isinstance(node, (ast.Assign, ast.AnnAssign)) or _grows(node) is not None
             ]
     return _TREES[path]
 
 
+def _grows(node: ast.AST) -> ast.expr | None:
+    """The list that a statement adds to: ``states += [...]``, ``states.append(...)``."""
+    if isinstance(node, ast.AugAssign):
+        return node.target if isinstance(node.value, (ast.List, ast.ListComp)) else None
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        return call.func.value if call.func.attr in ("append", "extend", "insert") else None
+    return None
+
+
 @functools.cache
 def _assigned_name(path: str, line: int) -> str | None:
-    best: ast.stmt | None = None
+    best: Any = None
     span = 1 << 30
     for first, last, node in _statements(path):
         if first <= line <= last and last - first < span:
             best, span = node, last - first
     if best is None:
         return None
-    target = best.targets[0] if isinstance(best, ast.Assign) else best.target  # type: ignore[attr-defined]
-    value = best.value  # type: ignore[attr-defined]
+    grown = _grows(best)
+    if grown is not None:
+        return ast.unparse(grown) + "[...]"
+    target = best.targets[0] if isinstance(best, ast.Assign) else best.target
+    value = best.value
     if isinstance(value, ast.Lambda):
         return None
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):

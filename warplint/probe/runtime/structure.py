@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+WATCHING = 0.3
+"""Part of the scout's time that the program itself takes."""
+
 
 @dataclass
 class Read:
@@ -108,3 +111,15 @@ class Structure:
     """And those of backward calls."""
     custom_adjoints: bool = False
     """Whether a recorded launch calls a function with a custom adjoint."""
+    loading: float = 0.0
+    """Seconds of all that went into loading kernels."""
+    kept: dict[str, float] | None = None
+    """What the arrays of a step take, where all of them take too much: bytes, steps so far."""
+
+    @property
+    def pass_seconds(self) -> float:
+        """About how long one iteration takes, without the watching; 0 if none was complete."""
+        counts: dict[tuple, int] = {}
+        for episode in self.episodes:
+            counts[episode.family] = counts.get(episode.family, 0) + 1
+        return WATCHING * (self.seconds - self.loading) / max(counts.values()) if counts else 0.0

@@ -16,7 +16,7 @@ from .episodes import touched
 from .forks import BecomeChild, ChildFailure, Reporter, fork, run_in_child
 from .hooks import Event, Observer, Stream
 from .kernels import may_read
-from .measure import Maker, Measured, Measurement
+from .measure import TYPICAL_PASSES, Maker, Measured, Measurement
 from .structure import Episode
 
 Target = tuple[Episode, int, bool]
@@ -56,6 +56,10 @@ class Trunk(Observer):
                 problem = "nondeterministic: its launches come in another order in every run"
                 self.results.append(Measured(episode, iteration, problem=problem))
                 continue
+            if known(self.results, episode) and self.is_slow():
+                problem = "not measured: an earlier iteration is wrong, and a pass takes long"
+                self.results.append(Measured(episode, iteration, problem=problem))
+                continue
             measurement = Measurement(self, self.deadline, len(self.targets), self.fixed.get(key), self.usual)
             try:
                 self.results.append(
@@ -78,6 +82,11 @@ class Trunk(Observer):
         if not event.recorded:
             for serial, _ in self.awaited(event):
                 self.read.pop(serial, None)
+
+    def is_slow(self) -> bool:
+        """Whether another comparison would take the time of the search for the cause."""
+        longest = max(r.child_seconds for r in self.results)
+        return TYPICAL_PASSES * longest > 0.5 * (self.deadline - time.monotonic())
 
     def awaited(self, event: Event) -> list[tuple[tuple, Any]]:
         """Parameters still to be measured that an event was handed."""
