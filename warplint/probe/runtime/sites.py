@@ -100,15 +100,16 @@ def _statements(path: str) -> list[tuple[int, int, Any]]:
         except (SyntaxError, ValueError):
             _TREES[path] = []
         else:
+            nodes: list[Any] = list(ast.walk(tree))
             _TREES[path] = [
                 (node.lineno, node.end_lineno or node.lineno, node)
-                for node in ast.walk(tree)
+                for node in nodes
                 if isinstance(node, (ast.Assign, ast.AnnAssign)) or _grows(node) is not None
             ]
     return _TREES[path]
 
 
-def _grows(node: ast.AST) -> ast.expr | None:
+def _grows(node: Any) -> Any:
     """The list that a statement adds to: ``states += [...]``, ``states.append(...)``."""
     if isinstance(node, ast.AugAssign):
         return node.target if isinstance(node.value, (ast.List, ast.ListComp)) else None
