@@ -135,6 +135,8 @@ class Told:
     @property
     def episodes(self) -> list[dict[str, Any]]:
         assert not self.of("internal-error"), self.of("internal-error")[0]["traceback"]
+        faults = [m["structure"] for m in self.messages if m.get("structure", {}).get("ending") == "fault"]
+        assert not faults, faults[0]["error"]
         measured = self.of("measured")
         assert measured, f"nothing was measured: {self.messages}"
         return measured[0]["episodes"]

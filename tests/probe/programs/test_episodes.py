@@ -127,6 +127,25 @@ for it in range(3):
     assert run(write(tmp_path, body)).outcomes["x"] == ["agrees", "agrees"]
 
 
+def test_sums_that_warp_makes_itself_are_watched(tmp_path: Path) -> None:
+    body = """
+x = array([0.5, 1.0])
+norm = zeros(1)
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        y = zeros(2)
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.launch(misfit, 2, [y, 2.0], [loss])
+    tape.backward(loss)
+    wp.utils.array_inner(x.grad, x.grad, out=norm)
+    wp.launch(descend, 2, [x, x.grad, 0.05])
+    print(wp.utils.array_sum(x), norm.numpy())
+    tape.zero()
+"""
+    assert run(write(tmp_path, body)).outcomes == {"x": ["agrees", "agrees"]}
+
+
 def test_explicit_adjoint_launches_need_no_tape(tmp_path: Path) -> None:
     body = """
 x, y, loss = zeros(2, False), zeros(2, False), zeros(1, False)

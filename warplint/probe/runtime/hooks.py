@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -129,7 +131,7 @@ class Stream:
         if self.seeded and event.kind != "backward":
             for array in (event.target, *(a for _, a in event.arrays)):
                 arrays.forget_seed(array)
-        self.observer.before(event)
+        _watched(self.observer.before, event)
         self.current = event
         self.depth += 1
         try:
@@ -137,8 +139,23 @@ class Stream:
         finally:
             self.depth -= 1
         _mark_scalars(event)
-        self.observer.after(event)
+        _watched(self.observer.after, event)
         return result
+
+
+class ObserverFault(BaseException):
+    """The probe itself failed while it watched an operation: no fault of the program, which must
+    not catch it either."""
+
+
+def _watched(notice: Callable[[Event], None], event: Event) -> None:
+    try:
+        notice(event)
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+        text = f"warplint failed to watch a {event.kind}: {type(error).__name__}: {error} ({place})"
+        raise ObserverFault(text) from error
 
 
 def _keep_scalars(event: Event) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from . import arrays
 from .forks import Reporter
 from .function_tests import custom_adjoints
-from .hooks import Event, Observer, Stream
+from .hooks import Event, Observer, ObserverFault, Stream
 from .kernels import may_read
 from .loading import LOADING
 from .memory import Memory
@@ -318,7 +318,9 @@ class Scout(Observer):
 
     def may_read(self, base: Any, event: Event) -> bool:
         """Whether the launch may use what ``base`` held: an array it only fills begins with it."""
-        kernel = event.details["object"]
+        kernel = event.details.get("object")
+        if kernel is None:
+            return True  # a sum of Warp's own
         return any(arrays.root(a) is base and may_read(kernel, label) for label, a in event.arrays)
 
     def note_functions(self, event: Event) -> None:
@@ -329,6 +331,9 @@ class Scout(Observer):
 
     def after_launch(self, event: Event) -> None:
         self.note_functions(event)
+        self.note_changes(event)
+
+    def note_changes(self, event: Event) -> None:
         before = event.details.pop("digests", {})
         operands = self.operands(event)
         updated = {id(owner) for _, owner in operands if owner is not None and not event.recorded}
@@ -374,7 +379,7 @@ class Scout(Observer):
             else:
                 self.note_read(base, event, "launch")
 
-    after_reduce = after_launch
+    after_reduce = note_changes
 
     def touch(self, base: Any, *, in_place: bool = False) -> None:
         state = self.tracked(base)
@@ -491,6 +496,8 @@ class Scout(Observer):
             elif error.code not in (None, 0):
                 said = getattr(self.stream.stderr, "text", "")
                 text = f"exited with status {error.code!r}" + (f": {said}" if said else "")
+        elif isinstance(error, ObserverFault):
+            ending, text = "fault", str(error)
         elif error is not None:
             ending = "raised"
             text = self.stream.sites.describe(error)

@@ -393,6 +393,8 @@ class Session:
         return f"the program {'was ' if killed else ''}{failure.reason}"
 
     def nothing_to_measure(self, structure: Structure) -> str:
+        if structure.ending == "fault":
+            return f"blocked: {structure.error}"
         if structure.error is not None:
             return (
                 f"blocked: the program raised {structure.error}"
