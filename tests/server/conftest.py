@@ -17,7 +17,7 @@ from pytest_lsp import LanguageClient
 from pytest_lsp.client import client_capabilities, make_test_lsp_client
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 class Editor:

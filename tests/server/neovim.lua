@@ -24,7 +24,7 @@ local function shown()
 end
 
 local function wait_for(step, holds)
-  local done = vim.wait(90000, holds, 50)
+  local done = vim.wait(180000, holds, 50)
   tell(step, { done = done, shown = shown() })
   if not done then
     vim.cmd("cquit")
@@ -57,7 +57,7 @@ local function act(pattern)
     tell("actions", titles)
   end
   vim.lsp.buf.code_action()
-  vim.wait(20000, function()
+  vim.wait(60000, function()
     return chosen
   end, 50)
 end

@@ -47,7 +47,7 @@ def test_finding_action_and_verdict_in_neovim(tmp_path):
             "WARPLINT_SEEN": str(tmp_path / "seen"),
         },
         cwd=tmp_path,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     steps = [json.loads(line) for line in (tmp_path / "seen").read_text(encoding="utf-8").splitlines()]

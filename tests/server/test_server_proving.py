@@ -21,7 +21,7 @@ async def test_a_finding_is_proved_when_the_user_says_so(editor, project, tmp_pa
     train.write_text(BAD)
     rates = project / "rates.py"
     rates.write_text("RATE = 0.1\n")
-    await editor.start(project)
+    await editor.start(project, settings={"probe": {"timeout": 240}})
     editor.open(train)
     [found] = await editor.sees(train, "WL106")
     prove = (await editor.actions(train, found.range))["Prove WL106 (runs the program)"]

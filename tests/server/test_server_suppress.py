@@ -71,6 +71,7 @@ def test_settings_say_whether_programs_may_run_and_the_rest_is_the_configuration
     assert read({"no-probe": True}).run is False
     given = read({"ignore": ["WL1"], "probe": {"enabled": True, "on-save": True, "timeout": 5}})
     assert given == Settings({"ignore": ["WL1"], "probe": {"timeout": 5}}, True, True)
+    assert read({"ignore": {}}).table == {"ignore": []}  # as Lua writes an empty list
     assert read({"select": None}) == Settings()  # editors say null for what is not set
 
 

@@ -61,6 +61,7 @@ class WarplintServer(LanguageServer):
         checker = self.checkers.pop(key, None)
         if checker is not None:
             checker.stop()
+            self.prover.folder_closed(checker)
             checker.folder.findings, checker.folder.proofs = (), []
             self.in_background(self.publish(checker.folder))
 

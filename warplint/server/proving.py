@@ -39,8 +39,14 @@ _REFUSE = "Do not run them"
 class _Run:
     checker: Checker
     files: frozenset[Path]
-    task: asyncio.Task[Any]
-    why_ended: str = "cancelled"
+    task: asyncio.Task[dict[str, Any]] | None = None
+    ended: str = "cancelled"
+    """What is said in the end."""
+
+    def cancel(self, why: str) -> None:
+        self.ended = why
+        if self.task is not None:
+            self.task.cancel()
 
 
 class Prover:
@@ -75,12 +81,16 @@ class Prover:
         """What is being measured is not true of the new text."""
         for run in self._runs:
             if path in run.files:
-                run.why_ended = "the text has changed"
-                run.task.cancel()
+                run.cancel("ended: the text has changed")
+
+    def folder_closed(self, checker: Checker) -> None:
+        for run in self._runs:
+            if run.checker is checker:
+                run.cancel("ended: the folder was closed")
 
     async def stop(self) -> None:
         for run in self._runs:
-            run.task.cancel()
+            run.cancel("ended")
         await self.worker.stop()
 
     async def _prove(self, checker: Checker, path: Path, purpose: Purpose) -> None:
@@ -106,11 +116,11 @@ class Prover:
                 "fix": purpose == "fix",
             },
         }
-        task = asyncio.ensure_future(self._ask(request, len(programs) or 1))
-        run = _Run(checker, frozenset(folder.absolute(name) for name in names), task)
+        run = _Run(checker, frozenset(folder.absolute(name) for name in names))
+        run.task = asyncio.ensure_future(self._ask(request, len(programs) or 1, run))
         self._runs.append(run)
         try:
-            answer = await task
+            answer = await run.task
         except asyncio.CancelledError:
             return
         except WorkerError as error:
@@ -130,10 +140,8 @@ class Prover:
         folder.proofs = [known for known in folder.proofs if not _replaces(proof, known)] + [proof]
         checker.touch()
 
-    async def _ask(self, request: dict[str, Any], count: int) -> dict[str, Any]:
+    async def _ask(self, request: dict[str, Any], count: int, run: _Run) -> dict[str, Any]:
         """Ask the worker, with a progress bar that can be cancelled where the editor has one."""
-        me = asyncio.current_task()
-        assert me is not None
         window = self.server.client_capabilities.window
         if window is None or not window.work_done_progress:
             return await self.worker.ask(request)
@@ -142,11 +150,15 @@ class Prover:
             await asyncio.wait_for(progress.create_async(token), _PATIENCE)
         except (asyncio.TimeoutError, JsonRpcException):
             return await self.worker.ask(request)  # it will not show any, then
-        progress.tokens[token].add_done_callback(lambda future: future.cancelled() and me.cancel())
+
+        def button(future: Any) -> None:
+            if future.cancelled():
+                run.cancel("cancelled")
+
+        progress.tokens[token].add_done_callback(button)
         doing = "looking for a fix with" if request["prove"]["fix"] else "running"
         title = f"warplint: {doing} {count} program{'' if count == 1 else 's'}"
         progress.begin(token, types.WorkDoneProgressBegin(title=title, cancellable=True, percentage=0))
-
         share = 0
 
         def report(event: dict[str, Any]) -> None:
@@ -160,14 +172,13 @@ class Prover:
                 ),
             )
 
-        ended = "cancelled"
         try:
             answer = await self.worker.ask(request, report)
-            ended = _fixes(answer) if request["prove"]["fix"] else _summary(answer)
+            run.ended = _fixes(answer) if request["prove"]["fix"] else _summary(answer)
             return answer
         finally:
             with contextlib.suppress(ConnectionError):
-                progress.end(token, types.WorkDoneProgressEnd(message=ended))
+                progress.end(token, types.WorkDoneProgressEnd(message=run.ended))
             progress.tokens.pop(token, None)
 
     async def _allowed(self, checker: Checker) -> bool:

@@ -10,6 +10,8 @@ from warplint.config import Config, ConfigError, lay_over
 
 __all__ = ["Settings", "merged", "read"]
 
+_LISTS = frozenset({"select", "ignore", "exclude", "entries", "parameters"})
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -33,11 +35,11 @@ def read(value: Any) -> Settings:
         return Settings()
     if not isinstance(value, Mapping):
         raise ConfigError("editor settings: expected a table")
-    table = {key: item for key, item in value.items() if item is not None}
+    table = {key: _list(key, item) for key, item in value.items() if item is not None}
     probe = table.pop("probe", None)
     run, on_save = (probe if isinstance(probe, bool) else None), False
     if isinstance(probe, Mapping):
-        own = dict(probe)
+        own = {key: _list(key, item) for key, item in probe.items() if item is not None}
         run = _boolean(own.pop("enabled", None), "enabled")
         on_save = bool(_boolean(own.pop("on-save", None), "on-save"))
         if own:
@@ -59,6 +61,11 @@ def merged(first: Any, second: Any) -> Any:
             for key in keys
         }
     return first if second is None else second
+
+
+def _list(key: str, value: Any) -> Any:
+    """An empty table is an empty list where a list is expected: Lua has but one of them."""
+    return [] if value == {} and key in _LISTS else value
 
 
 def _boolean(value: Any, name: str) -> bool | None:
