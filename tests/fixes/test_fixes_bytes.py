@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import stat
 import subprocess
@@ -16,7 +17,8 @@ from warplint.fixes.files import NotWrittenError, difference, write_over
 from warplint.fixes.project import Project
 from warplint.fixes.source import BOM, Source, apply_edits
 from warplint.fixes.translate import translate_back
-from warplint.model import Edit, Location
+from warplint.model import Edit, Location, Related, Result, Verdict
+from warplint.rulebook import load_rules
 
 LINES = st.lists(
     st.sampled_from(
@@ -163,3 +165,33 @@ def test_patch_takes_the_difference(was, now, tmp_path):
     (tmp_path / "p.diff").write_bytes(text.encode())
     subprocess.run(["git", "apply", "p.diff"], cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "f.py").read_bytes() == now
+
+
+PROGRAMS = [rule.bad for rule in load_rules().values() if rule.bad]
+WORDS = ("read here", "overwritten here", "backward pass runs here", "tape.zero() here", "reported here")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_whatever_a_result_points_at_what_comes_out_is_python(data):
+    """A finding may stand anywhere, and speak of anything; nothing is printed that does not parse."""
+    text = data.draw(st.sampled_from(PROGRAMS))
+    source = Source("train.py", text.encode())
+    nodes = [node for node in ast.walk(source.tree) if isinstance(node, (ast.stmt, ast.expr))]
+    names = sorted({node.id for node in nodes if isinstance(node, ast.Name)})
+
+    def anywhere() -> Location:
+        node = data.draw(st.sampled_from(nodes))
+        return source.place(source.replace(node, ""))
+
+    buffers = [data.draw(st.sampled_from(names)) for _ in range(2)]
+    found = Result(
+        rule=data.draw(st.sampled_from(sorted(load_rules()))),
+        name="",
+        verdict=Verdict.CONFIRMED,
+        message="`{}` and `{}`".format(*buffers),
+        location=anywhere(),
+        related=tuple(Related(anywhere(), words) for words in WORDS),
+    )
+    for candidate in candidates(found, Project(["train.py"], lambda file: text.encode())):
+        ast.parse(apply_edits(text.encode(), candidate.edits))

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from warplint.fixes.project import Candidate, Problem, Project
+from warplint.fixes.source import apply_edits
 from warplint.model import Result
+from warplint.source.facts import parse
 
 __all__ = ["RESTRUCTURINGS", "Candidate", "Project", "candidates"]
 
@@ -47,13 +49,27 @@ def _makers() -> dict[str, tuple[Maker, ...]]:
     return found
 
 
+def _parses(candidate: Candidate, project: Project) -> bool:
+    """Whether what a candidate leaves is Python."""
+    for file in {edit.location.file for edit in candidate.edits}:
+        source = project.source(file)
+        try:
+            edits = [edit for edit in candidate.edits if edit.location.file == file]
+            text = apply_edits(source.data if source else b"", edits).decode("utf-8-sig")
+        except ValueError:
+            return False
+        if parse(text)[0] is None:
+            return False
+    return True
+
+
 def candidates(result: Result, project: Project) -> list[Candidate]:
     """Changes that may mend a result, the most likely first, each once."""
     problem = Problem(result, project)
     found: dict[tuple[object, ...], Candidate] = {}
     for maker in _makers().get(result.rule, ()):
         for candidate in maker(problem):
-            if candidate.edits:
+            if candidate.edits and _parses(candidate, project):
                 found.setdefault(candidate.edits, candidate)
             if len(found) == MOST:
                 return list(found.values())

@@ -112,15 +112,15 @@ def _repeated(problem: Problem, source: Source, statement: ast.stmt) -> Iterator
         )
         if not (isinstance(items, ast.List) and len(items.elts) == 1):
             continue
-        element = items.elts[0]
-        if not any(isinstance(n, ast.Call) for n in ast.walk(element)):
+        element, copy = items.elts[0], source.warp("clone")
+        made = source.segment(element)
+        if isinstance(element, (ast.Name, ast.Attribute)) and copy:
+            made = f"{copy}({made})"
+        elif not isinstance(element, ast.Call):
             continue
         number = source.segment(count)
-        inner = f"[{source.segment(element)} for _ in range({number.strip('()')})]"
-        begin, end = source.start(other), source.end(other)
-        if source.text[end : end + 1] == ")" and number.startswith("(") and not number.endswith(")"):
-            end += 1
-        change = Change(source.display, begin, end, inner)
+        inner = f"[{made} for _ in range({number})]"
+        change = source.replace(other, inner)
         everywhere.append(change)
         if source.statement(other) is statement:
             changes.append(change)

@@ -42,7 +42,7 @@ def _later(
             lines = other.lines_of(end, other.indent(first))
             yield project.candidate(
                 "run the backward pass before it",
-                [other.insert_before(first, *lines), other.delete(end)],
+                [other.insert_before(first, *lines, indent=""), other.delete(end)],
             )
 
 
@@ -132,22 +132,12 @@ def on_the_tape(problem: Problem) -> Iterator[Candidate]:
                 continue
             if not (owner.owns_lines(moved) and owner.owns_lines(tape.body[0])):
                 continue
+            lines = owner.lines_of(moved, owner.indent(tape.body[0]))
             if block.index(tape) > place:
-                lines = owner.lines_of(moved, owner.indent(tape.body[0]))
-                change = [
-                    owner.delete(moved),
-                    owner.insert_before(tape.body[0], *_unindented(owner, lines, tape)),
-                ]
+                placed = owner.insert_before(tape.body[0], *lines, indent="")
             else:
-                lines = owner.lines_of(moved, owner.indent(tape.body[0]))
-                change = [owner.delete(moved), owner.insert_after(tape.body[-1], *lines, indent="")]
-            yield problem.project.candidate("record it on the tape", change)
-
-
-def _unindented(source: Source, lines: list[str], tape: ast.With) -> list[str]:
-    """Lines as ``insert_before`` wants them: it puts the indentation of the first one in front."""
-    indent = source.indent(tape.body[0])
-    return [line.removeprefix(indent) for line in lines]
+                placed = owner.insert_after(tape.body[-1], *lines, indent="")
+            yield problem.project.candidate("record it on the tape", [owner.delete(moved), placed])
 
 
 def _is_tape(source: Source, node: ast.With) -> bool:
@@ -175,16 +165,11 @@ def stale(problem: Problem) -> Iterator[Candidate]:
         return
     source, node = found
     statement = source.statement(node)
-    for call in ast.walk(node if isinstance(node, ast.Call) else statement):
-        if (
-            isinstance(call, ast.Call)
-            and getattr(call.func, "attr", "") == "numpy"
-            and _ends_chain(source, call)
-        ):
-            end = source.end(call)
-            yield problem.project.candidate(
-                "take a copy of the gradient", [Change(source.display, end, end, ".copy()")]
-            )
+    for call in method_calls(node if isinstance(node, ast.Call) else statement, "numpy"):
+        if _ends_chain(source, call):
+            at = source.end(call)
+            copied = Change(source.display, at, at, ".copy()")
+            yield problem.project.candidate("take a copy of the gradient", [copied])
     for place in problem.related("tape.zero", "tape.reset", "reset", "zero"):
         other = problem.node(place)
         if other is not None:

@@ -217,13 +217,14 @@ class Source:
     def _line_ends(self, offset: int) -> bool:
         return _REST_OF_LINE.match(self.text, offset) is not None
 
-    def insert_before(self, statement: ast.stmt, *lines: str) -> Change:
+    def insert_before(self, statement: ast.stmt, *lines: str, indent: str | None = None) -> Change:
         """New lines above a statement, or on its line where it does not begin one."""
         start = self.start(statement)
         begin = self.starts[self.line_of(start) - 1]
         if self.text[begin:start].strip(" \t\f"):
             return Change(self.display, start, start, "".join(f"{line}; " for line in lines))
-        indent = self.text[begin:start]
+        if indent is None:
+            indent = self.text[begin:start]
         text = "".join(f"{indent}{line}{self.newline}" if line else self.newline for line in lines)
         return Change(self.display, begin, begin, text)
 
