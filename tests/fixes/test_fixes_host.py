@@ -56,6 +56,18 @@ def test_a_buffer_handed_to_a_function_is_replaced_where_it_is_handed_in():
     assert first.index("scratch = ") < first.index("    advance(")
 
 
+def test_other_functions_of_the_same_name_are_left_alone():
+    text = ping_pong("u", "f", "pass").replace(
+        "with wp.Tape() as tape:\n    for t in range(9):\n        wp.launch",
+        "def advance(u, f):\n        wp.launch",
+    )
+    text = text.replace(
+        "        pass\n", "\nfor t in range(9):\n    advance(x[t], f)\n    optimizer.advance(p, q)\n"
+    )
+    first, *_ = all_fixed("WL101", text, "wp.launch(step", "`f`")
+    assert changed(text, first) == ["f = wp.zeros_like(f)"]
+
+
 def test_who_needs_the_value_may_read_a_copy():
     text = ping_pong("a", "b", "wp.copy(a, b)")
     fixed = all_fixed("WL102", text, "wp.copy(a, b)", "`a`", read_here="wp.launch(step")

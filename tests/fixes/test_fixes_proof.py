@@ -149,7 +149,18 @@ def test_runs_are_counted():
 def test_a_refuted_fix_is_never_made_anyway():
     s = search(lambda text: trial(NO_GRADIENT))
     s.mend(trial(NO_GRADIENT))
-    assert s.make_anyway(NO_GRADIENT, None) is None
+    assert s.make_anyway([NO_GRADIENT]) == []
+    assert s.contents == {}
+
+
+def test_what_was_not_run_is_made_anyway_all_at_once():
+    s = search(checked)
+    found = [dataclasses.replace(r, verdict=Verdict.UNVERIFIED) for r in (RESET, NO_GRADIENT, RESET)]
+    assert [m.fix.applicability for m in s.make_anyway(found)] == ["unsafe"] * 3
+    fixed = TEXT.replace("wp.zeros(3)", "wp.zeros(3, requires_grad=True)").replace(
+        "y.zero_()", "y = wp.zeros_like(y)"
+    )
+    assert s.contents["train.py"].decode() == fixed
 
 
 def sloped(checked: Trial, ad: float, fd: float, parameter: str = "y") -> Trial:

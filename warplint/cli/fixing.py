@@ -78,10 +78,7 @@ def fix(
     mended = {identity(m.result): m for m in search.mended}
     taken = [m for m in mended.values() if m.fix.applicability == "verified"]
     if options.unsafe_fixes:
-        for result in after.results:
-            if result.verdict in _OPEN and search.wanted(result):
-                made = search.make_anyway(result, mended.get(identity(result)))
-                taken += [made] if made is not None else []
+        taken += search.make_anyway([r for r in after.results if r.verdict in _OPEN and search.wanted(r)])
     known = {identity(m.result): m.fix for m in (*mended.values(), *taken)}
     before = tuple(replace(r, fix=known.get(identity(r), r.fix)) for r in trial.results)
     was = {file: data for file in search.contents if (data := read(file)) is not None}

@@ -127,22 +127,26 @@ class Project:
                 parent: ast.AST = source.parents[node]
                 if isinstance(parent, ast.keyword):
                     parent = source.parents[parent]
-                if not (
-                    isinstance(parent, ast.Call) and source.is_warp(parent.func, "launch", "launch_tiled")
-                ):
-                    return None
-                if argument(parent, 0, "kernel") is not node:
-                    return None
-                found.append(_launch(source, parent))
+                launched = isinstance(parent, ast.Call) and source.is_warp(
+                    parent.func, "launch", "launch_tiled"
+                )
+                if launched and isinstance(parent, ast.Call) and argument(parent, 0, "kernel") is node:
+                    found.append(_launch(source, parent))
+                elif isinstance(node, ast.Name) or source.is_of_module(node):
+                    return None  # (anything else's attribute of this name is another thing)
         return found
 
     def calls(self, function: ast.FunctionDef) -> list[tuple[Source, ast.Call]] | None:
         """Every call of a function or method by its name; None if it is used in another way."""
+        given = [*function.args.posonlyargs, *function.args.args]
+        method = bool(given) and given[0].arg in ("self", "cls")
         found = []
         for source in self.sources(function.name):
             for node in ast.walk(source.tree):
                 if not _names(node, function.name):
                     continue
+                if isinstance(node, ast.Name) == method or (not method and not source.may_be_module(node)):
+                    continue  # of the same name, and another function
                 parent = source.parents[node]
                 if not (isinstance(parent, ast.Call) and parent.func is node):
                     return None

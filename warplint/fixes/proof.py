@@ -143,19 +143,22 @@ class Search:
             self.mended += undecided.values()
         return revealed
 
-    def make_anyway(self, result: Result, known: Mended | None) -> Mended | None:
-        """Edit the files with a fix that could not be measured; one that was refuted is never made."""
-        if known is None and result.verdict is Verdict.CONFIRMED:
-            return None  # all that is known was tried
-        found = candidates(result, self._project())
-        if known is not None:
-            found = [candidate for candidate in found if candidate.title == known.fix.title]
-        contents = self._edited(found[0].edits) if found else None
-        if contents is None:
-            return None
-        made = self._translated(Mended(result, _fix("unsafe", found[0], worst(result))))
-        self.contents = contents
-        self._stages.append(found[0].edits)
+    def make_anyway(self, results: Sequence[Result]) -> list[Mended]:
+        """Edit the files with fixes that could not be measured; what was refuted is never made."""
+        undecided = {identity(m.result): m for m in self.mended if m.fix.applicability != "verified"}
+        project, edits, made = self._project(), tuple[Edit, ...](), []
+        for result in results:
+            known = undecided.get(identity(result))
+            if known is None and result.verdict is Verdict.CONFIRMED:
+                continue  # all that is known was tried
+            found = candidates(result, project)
+            if known is not None:
+                found = [candidate for candidate in found if candidate.title == known.fix.title]
+            if found and self._edited(together := (*edits, *(e for e in found[0].edits if e not in edits))):
+                made.append(self._translated(Mended(result, _fix("unsafe", found[0], worst(result)))))
+                edits = together
+        self.contents = self._edited(edits) or self.contents
+        self._stages.append(edits)
         return made
 
     def _project(self) -> Project:

@@ -188,6 +188,26 @@ class Source:
             return node.value.id == module and node.attr in names
         return isinstance(node, ast.Name) and any(imported.get(name) == node.id for name in names)
 
+    @cached_property
+    def _modules(self) -> frozenset[str]:
+        """Names that imports have bound, of modules or of what is in them."""
+        return frozenset(
+            (alias.asname or alias.name).partition(".")[0]
+            for node in ast.walk(self.tree)
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for alias in node.names
+        )
+
+    def is_of_module(self, node: ast.AST) -> bool:
+        """Whether an attribute is one of something that was imported."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in self._modules
+
+    def may_be_module(self, node: ast.AST) -> bool:
+        """Whether a plain name, or an attribute of a module."""
+        return isinstance(node, ast.Name) or self.is_of_module(node)
+
     def fresh(self, scope: ast.AST, base: str) -> str:
         """A name that nothing in this file uses yet."""
         taken = self.names_in(self.tree) | {a.arg for a in ast.walk(self.tree) if isinstance(a, ast.arg)}
