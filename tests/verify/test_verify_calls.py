@@ -87,6 +87,33 @@ def test_a_wrong_call_is_one_line_and_status_2(probed, capsys, words, message):
     assert probed == []
 
 
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        (
+            "probe.parameters: the program has no such parameter; it has k, m",
+            "--parameter: the program has no such parameter; it has k, m",
+        ),
+        (
+            "--set train.N: the program assigns no such module-level constant",
+            "--set train.N: the program assigns no such module-level constant",
+        ),
+        (
+            "--iteration 9: it was not reached; k: it has only 4 iterations",
+            "--iteration 9: it was not reached",
+        ),
+    ],
+)
+def test_what_only_the_run_can_tell_of_the_call_is_an_error_too(probed, monkeypatch, capsys, reason, message):
+    def probe(programs, findings, settings, progress):
+        row = ProgramRow("train.py", (), "python", "1.19.0", "cpu", ProgramStatus.BLOCKED, reason)
+        return SimpleNamespace(results=(), programs=(row,), notes=(), accounts=(Account(),))
+
+    monkeypatch.setattr("warplint.cli.stages.probe", probe)
+    assert main(["verify", "train.py"]) == 2
+    assert capsys.readouterr().err.startswith(f"warplint: error: {message}")
+
+
 def test_what_cannot_be_told_fails_only_if_strict(probed, monkeypatch):
     monkeypatch.setitem(globals(), "STATUS", [ProgramStatus.INCONCLUSIVE])
     assert main(["verify", "train.py"]) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from warplint.cli.output import ensure_open, read_source
 from warplint.cli.progress import progress
 from warplint.cli.reports import new_context, write_reports
 from warplint.cli.status import BROKEN, exit_status
-from warplint.model import Program, Report, Rule
+from warplint.model import Program, ProgramRow, Report, Rule
 from warplint.report.numbers import rounded
 from warplint.rulebook import RulebookError, load_rules
 
@@ -74,6 +74,7 @@ def verify(options: Options, path: Path, arguments: tuple[str, ...], rules: Mapp
         )
     results = [unreadable(file) for file in subject.files if file.problem]
     results += [rounded(named(result, rules)) for result in probed.results]
+    _call_errors(probed.programs, probed.notes)
     report = Report(
         results=tuple(sorted(results, key=lambda result: result.sort_key)),
         programs=tuple(probed.programs),
@@ -85,6 +86,16 @@ def verify(options: Options, path: Path, arguments: tuple[str, ...], rules: Mapp
         internal_errors=tuple(str(error) for error in static.internal_errors),
         warnings=tuple(probed.notes),
     )
+
+
+def _call_errors(rows: Sequence[ProgramRow], notes: Sequence[str]) -> None:
+    """What only the run can tell of the call: the program has no such parameter, constant or iteration."""
+    told = [row.reason or "" for row in rows] + list(notes)
+    for reason in told:
+        if reason.startswith("probe.parameters: "):
+            raise CallError(reason.replace("probe.parameters", "--parameter", 1))
+        if reason.startswith(("--set ", "--horizon ", "--iteration ")):
+            raise CallError(reason)
 
 
 def _existing(name: str) -> Path:

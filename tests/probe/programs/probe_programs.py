@@ -84,6 +84,7 @@ def run(
     seconds: float = 120,
     tracker: bool = False,
     module: str | None = None,
+    **more: Any,
 ) -> Told:
     """Runs the runtime on ``program``, outside the sandbox, and collects its messages."""
     spec = {
@@ -96,6 +97,7 @@ def run(
         "overrides": overrides or {},
         "tracker": tracker,
         "module": module,
+        **more,
         "import_root": str(program.parents[module.count(".")] if module else program.parent),
     }
     order = program.parent / "order.json"

@@ -10,6 +10,7 @@ the definition changes and not the loop.
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -66,21 +67,11 @@ def shorten(
     frames of recorded launches and of backward calls: a loop around a backward call is the
     training loop and stays as it is. ``steps`` asks for so many turns altogether instead.
     """
-    trees = {}
-    for file, text in sources.items():
-        try:
-            trees[file] = ast.parse(text)
-        except (SyntaxError, ValueError):
-            continue
-    bounds: dict[tuple[str, int, int], _Bound] = {}
-    for file, tree in trees.items():
-        for loop in _loops(tree, _lines(taped, file), _lines(backward, file)):
-            for bound in _bounds(loop.iter, file, trees):
-                bounds[(bound.file, bound.node.lineno, bound.node.col_offset)] = bound
     found = []
     # A count says how many turns there are; a duration (divided by a step) only how long they take.
-    counts = [b for b in bounds.values() if isinstance(b.node.value, int) and b.value >= SMALLEST]
-    chosen = counts or [b for b in bounds.values() if isinstance(b.node.value, float)]
+    bounds = _all_bounds(sources, taped, backward)
+    counts = _counts(bounds)
+    chosen = counts or [b for b in bounds if isinstance(b.node.value, float)]
     fewest = FEWEST
     if steps is not None:
         factor, fewest = math.prod(b.value for b in counts) / steps if counts else 1.0, 1
@@ -97,6 +88,38 @@ def shorten(
     return found
 
 
+def turns(
+    sources: dict[str, str], taped: set[tuple[str, int]], backward: set[tuple[str, int]]
+) -> float | None:
+    """How often the loops around taped launches turn altogether, if their source says so."""
+    counts = _counts(_all_bounds(sources, taped, backward))
+    return math.prod(b.value for b in counts) if counts else None
+
+
+def _counts(bounds: list[_Bound]) -> list[_Bound]:
+    return [b for b in bounds if isinstance(b.node.value, int) and b.value >= SMALLEST]
+
+
+def _all_bounds(
+    sources: dict[str, str], taped: set[tuple[str, int]], backward: set[tuple[str, int]]
+) -> list[_Bound]:
+    trees = _parsed(sources)
+    bounds: dict[tuple[str, int, int], _Bound] = {}
+    for file, tree in trees.items():
+        for loop in _loops(tree, _lines(taped, file), _lines(backward, file)):
+            for bound in _bounds(loop.iter, file, trees):
+                bounds[(bound.file, bound.node.lineno, bound.node.col_offset)] = bound
+    return list(bounds.values())
+
+
+def _parsed(sources: dict[str, str]) -> dict[str, ast.Module]:
+    trees = {}
+    for file, text in sources.items():
+        with contextlib.suppress(SyntaxError, ValueError):
+            trees[file] = ast.parse(text)
+    return trees
+
+
 def launching(sources: dict[str, str]) -> set[tuple[str, int]]:
     """The lines that launch kernels, directly or through functions of these files."""
     return _calling(sources, {"launch", "launch_tiled"})
@@ -108,12 +131,7 @@ def going_back(sources: dict[str, str]) -> set[tuple[str, int]]:
 
 
 def _calling(sources: dict[str, str], names: set[str]) -> set[tuple[str, int]]:
-    trees = {}
-    for file, text in sources.items():
-        try:
-            trees[file] = ast.parse(text)
-        except (SyntaxError, ValueError):
-            continue
+    trees = _parsed(sources)
     found: set[tuple[str, int]] = set()
     for _ in range(_CHASED):
         for file, tree in trees.items():

@@ -26,7 +26,7 @@ from .places import END, Look, Shifted
 
 PLACES = 24
 """Places looked at in one round."""
-SHARE = 0.02
+SHARE = 0.005
 """Part of the whole difference by which a place must be off to have parted."""
 ROUNDING = 6.0
 """Standard deviations of rounding that a place must be off by."""

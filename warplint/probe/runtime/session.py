@@ -26,7 +26,6 @@ import warp  # noqa: E402  (after the entropy source is pinned)
 from . import (  # noqa: E402
     devices,
     hooks,
-    horizon,
     investigate,
     judge,
     messages,
@@ -45,6 +44,7 @@ from .measure import SHORTEN, Measured  # noqa: E402
 from .met_functions import MetFunctions  # noqa: E402
 from .reported import Comparison  # noqa: E402
 from .scout import Scout  # noqa: E402
+from .shortening import MEMORY_SHARE, Shortening  # noqa: E402
 from .sites import Sites  # noqa: E402
 from .structure import Structure  # noqa: E402
 from .targets import choose  # noqa: E402
@@ -62,8 +62,6 @@ RESERVE = 0.2
 """Share of the time that is kept from the search for the cause, to localize the difference."""
 COMFORTABLE_PASSES = 60.0
 """Passes that the whole program should have time for where more is asked than a verdict."""
-MEMORY_SHARE = 0.4
-"""Share of the memory limit that a program may take to be measured: its forks take as much again."""
 UNKNOWN_FACTOR = 16.0
 """How much shorter a program is made whose first backward pass was never reached."""
 
@@ -158,8 +156,6 @@ class Session:
         """Constants to replace whose module the program does not load."""
         self.respawned = False
         """Whether forks of the program hung, so that it was run from its beginning each time."""
-        self.literals: list[horizon.Literal] = []
-        """Numbers of the program that were made smaller to make it measurable."""
 
     # -- setting up ----------------------------------------------------------------------
 
@@ -173,6 +169,7 @@ class Session:
         sites = Sites(self.spec["root"], os.path.dirname(os.path.abspath(warp.__file__)))
         self.stream = hooks.install(sites)
         self.stream.devices = self.devices
+        self.shortening = Shortening(self.stream)
         self.stream.inputs.install()
         program.override_constants(self.spec.get("overrides") or {})
 
@@ -209,8 +206,8 @@ class Session:
             if isinstance(shorter, Found) and shorter.tells_something():
                 found = shorter
             else:
-                self.lengthen()
-        if isinstance(found, Found) and found.postponed and not self.literals:
+                self.shortening.undo()
+        if isinstance(found, Found) and found.postponed and not self.shortening.literals:
             found = self.attempt(found.structure, whole=True)
         if isinstance(found, str):
             self.send({"type": "blocked", "reason": found})
@@ -256,7 +253,7 @@ class Session:
             names = ", ".join(sorted({e.label for e in structure.episodes if e.leaf and e.reads}))
             return f"probe.parameters: the program has no such parameter; it has {names}"
         if iteration is not None and not targets and any(e.leaf and e.reads for e in structure.episodes):
-            return f"iteration {iteration} was not reached: {'; '.join(uncovered)}"
+            return f"--iteration {iteration}: it was not reached; {'; '.join(uncovered)}"
         seconds = structure.pass_seconds
         left = self.deadline - time.monotonic()
         if self.spec.get("investigate") and not whole and COMFORTABLE_PASSES * seconds > left:
@@ -273,26 +270,14 @@ class Session:
 
     def shorten(self, found: Found) -> bool:
         """Replaces the numbers that bound the loops around the taped launches, if there are any."""
-        left = self.deadline - time.monotonic()
+        left, structure = self.deadline - time.monotonic(), found.structure
         if left < LEAST_SECONDS:
             return False
-        if found.structure.kept is not None:
-            return self.fit_memory(found.structure, found.structure.kept)
-        return self.replace_numbers(found.structure, factor=found.factor(left))
-
-    def fit_memory(self, structure: Structure, kept: dict[str, float]) -> bool:
-        """Takes as many steps as the memory holds comfortably, and tells what all of them would take."""
-        limit = float(self.spec.get("memory") or 0)
-        if not structure.taped:  # it did not come so far
-            sources = self.sources(structure)
-            structure.taped, structure.called_back = horizon.launching(sources), horizon.going_back(sources)
-        steps = max(horizon.FEWEST, int(0.2 * MEMORY_SHARE * limit / kept["bytes"]))
-        done = self.replace_numbers(structure, steps=steps)
-        value = 1.0
-        for literal in self.literals:
-            value *= literal.value
-        self.send({"type": "memory", **kept, "limit": limit, "all": value if done else None})
-        return done
+        if structure.kept is not None:
+            limit = float(self.spec.get("memory") or 0)
+            self.send(self.shortening.to_memory(structure, structure.kept, limit))
+            return bool(self.shortening.literals)
+        return self.shortening.by_factor(structure, found.factor(left))
 
     def take_horizon(self) -> str | None:
         """Makes the program take as many steps as was asked for; says why if that cannot be done."""
@@ -300,37 +285,7 @@ class Session:
         if steps is None:
             return None
         structure = self.scout()
-        if isinstance(structure, str):
-            return structure
-        if not structure.backwards or self.replace_numbers(structure, steps=steps):
-            return None
-        return (
-            f"no horizon of {steps} steps could be set: no number was found that bounds a loop around "
-            "recorded "
-            "launches and is larger; --set MODULE.NAME=VALUE sets a constant of the program"
-        )
-
-    def sources(self, structure: Structure) -> dict[str, str]:
-        """The text of the program's own files that were seen at work."""
-        sources = {}
-        for file in {file for file, _ in structure.lines if not os.path.isabs(file)}:
-            with contextlib.suppress(OSError), open(self.stream.sites.path(file), encoding="utf-8") as stream:
-                sources[file] = stream.read()
-        return sources
-
-    def replace_numbers(self, structure: Structure, factor: float = 1.0, steps: int | None = None) -> bool:
-        sources = self.sources(structure)
-        taped, called = structure.taped, structure.called_back
-        self.literals = horizon.shorten(sources, taped, called, factor, steps=steps)
-        for literal in self.literals:
-            path = os.path.realpath(self.stream.sites.path(literal.file))
-            program.LITERALS.setdefault(path, []).append(literal)
-        return bool(self.literals)
-
-    def lengthen(self) -> None:
-        """The shorter program told nothing: what was said of the whole one stays."""
-        self.literals = []
-        program.LITERALS.clear()
+        return structure if isinstance(structure, str) else self.shortening.to_steps(structure, steps)
 
     def finish(self, structure: Structure) -> None:
         substitutions = []
@@ -339,7 +294,7 @@ class Session:
         for name, values in (self.spec.get("overrides") or {}).items():
             given = [(f"{name}.{key}", value) for key, value in values.items()]
             substitutions.extend(f"{full} = {value}" for full, value in given if full not in self.unmet)
-        substitutions.extend(literal.text for literal in self.literals)
+        substitutions.extend(literal.text for literal in self.shortening.literals)
         if self.respawned:
             substitutions.append("run from its beginning for every evaluation: forks of it hang")
         self.send(
@@ -617,7 +572,7 @@ class Session:
                     "backwards": structure.backwards,
                 },
                 "uncovered": uncovered,
-                "shortened": [dataclasses.asdict(literal) for literal in self.literals],
+                "shortened": [dataclasses.asdict(literal) for literal in self.shortening.literals],
                 "episodes": [messages.episode(m) for m in measured],
                 "step": self.follow(measured),
             }
