@@ -171,6 +171,14 @@ def test_the_configuration_is_not_text(project, stages, warplint):
     assert error(warplint()) == "warplint.toml: not UTF-8 text (byte 11)"
 
 
+def test_a_directory_that_is_gone(tmp_path, warplint, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert error(warplint()) == "cannot read the current directory: no such file or directory"
+    assert warplint("--version").status == 0
+
+
 def test_a_report_that_cannot_be_written(project, stages, warplint):
     (project / "report").write_text("")
     run = warplint("--no-probe", "--output-file", "report/x.json")

@@ -122,7 +122,7 @@ def take(results: Sequence[Result], fingerprints: Fingerprints) -> Counter[Entry
 def read(file: Path) -> Counter[Entry]:
     """The entries of a baseline file."""
     try:
-        text = file.read_bytes().decode("utf-8", "surrogateescape")
+        text = file.read_bytes().decode("utf-8")
     except OSError as error:
         raise CallError(f"--baseline: cannot read {file}: {error_text(error)}") from None
     try:

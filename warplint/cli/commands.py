@@ -284,7 +284,7 @@ def graph_command(program: str, format: str, output_file: str | None, scope: int
 
 
 @cli.command("merge", context_settings=_HELP)
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
     "--format", type=click.Choice(FORMATS), help="Default: that of FILES. SARIF merges into SARIF only."
 )

@@ -30,6 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words == ["--version"]:
         # Answered before anything is imported: editors and hooks ask for it again and again.
         return _version()
+    try:
+        os.getcwd()
+    except OSError as error:
+        return _fail(f"cannot read the current directory: {error_text(error)}")
     import click
 
     from warplint.cli.commands import cli

@@ -114,7 +114,7 @@ def _in_all_shards(parts: Sequence[Part]) -> Iterable[Result]:
 
 def _part(name: str) -> Part:
     try:
-        text = Path(name).read_bytes().decode("utf-8", "surrogateescape")
+        text = Path(name).read_bytes().decode("utf-8")
     except (OSError, ValueError) as error:
         raise CallError(f"cannot read {name}: {error_text(error)}") from None
     try:

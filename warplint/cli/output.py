@@ -44,7 +44,8 @@ def save(file: Path, text: str) -> None:
     """Write a report to a file; its directory is made where it is missing."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+        # A name that is not UTF-8 is written as on a terminal, which is also how JSON escapes it.
+        file.write_bytes(text.encode("utf-8", "backslashreplace"))
     except (FileExistsError, NotADirectoryError):
         raise CallError(f"cannot write {file}: {file.parent} is not a directory") from None
     except (OSError, ValueError) as error:

@@ -215,8 +215,13 @@ def _location(
 def _artifact(file: str, context: Context) -> Any:
     path = context.from_repository(file)
     if path.startswith("/"):
-        return om.ArtifactLocation(uri="file://" + quote(path))
-    return om.ArtifactLocation(uri=quote(path), uri_base_id=ROOT)
+        return om.ArtifactLocation(uri="file://" + _uri(path))
+    return om.ArtifactLocation(uri=_uri(path), uri_base_id=ROOT)
+
+
+def _uri(path: str) -> str:
+    """A path as a URI; a name that is not UTF-8 keeps its bytes."""
+    return quote(path.encode("utf-8", "surrogateescape"))
 
 
 def _region(place: Location, *, one_line: bool = False) -> Any:
