@@ -151,6 +151,13 @@ def programs_by_rule() -> str:
     return f"{pairs} wrong programs, each with its right twin:\n\n" + "\n".join(rows)
 
 
+def run_only_rules() -> str:
+    """The rules that no check looks for in the code."""
+    checks = {path.name[:5].upper() for path in (ROOT / "warplint" / "checks").glob("wl*.py")}
+    rules = [r for r in load_rules().values() if r.id not in checks and r.id[2] not in "09"]
+    return "\n".join(f"- {link(rule, 'rules/')}: {rule.summary}" for rule in rules)
+
+
 def toml(text: str) -> dict[str, Any]:
     if sys.version_info >= (3, 11):
         import tomllib
@@ -252,4 +259,5 @@ PARTS: Mapping[str, Any] = {
     "rules-by-version": index_by_version,
     "commands": command_line,
     "programs-by-rule": programs_by_rule,
+    "run-only-rules": run_only_rules,
 }
