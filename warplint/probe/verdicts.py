@@ -97,6 +97,11 @@ class _Judge:
             reason = "a surrogate stands in for the derivative, as the code says"
             self.leave_unverified(f"fd-inconclusive: {reason}")
             return self.finish(ProgramStatus.INCONCLUSIVE, reason)
+        if wrong and all(self.is_ambiguous(rows) for rows in wrong):
+            self.say_what_is_meant(wrong)
+            reason = "a selection among equal numbers has more than one derivative"
+            self.leave_unverified(f"fd-inconclusive: {reason}")
+            return self.finish(ProgramStatus.INCONCLUSIVE, reason)
         unmeant = [rows for rows in wrong if not self.meant(rows)]
         if unmeant:
             self.wrong(unmeant)
@@ -131,6 +136,8 @@ class _Judge:
             location=self.backward(rows),
             evidence=self.evidence(rows),
         )
+        if "kink" in reason:
+            self.say_where_it_is_tied()
         self.wrong_by_themselves(reason)
         self.wrong_functions(f"the whole gradient could not be measured ({reason})")
         self.leave_unverified(f"fd-inconclusive: {reason}")
@@ -302,6 +309,18 @@ class _Judge:
             and all(c["kind_of_cause"] == "adjoint" and causes.note(c, self.paths) for c in a["confirmed"])
             for a in found
         )
+
+    def say_where_it_is_tied(self) -> None:
+        """Kernels that select among equals, where the objective has a corner."""
+        for row in self.facts.launch_tests:
+            if causes.ambiguous([row]):
+                named = causes.describe(row, self.paths)
+                self.note(named.rule, named.message, None, location=named.location)
+
+    def is_ambiguous(self, rows: list[dict[str, Any]]) -> bool:
+        """Whether the difference comes from ties: each choice has a derivative of its own."""
+        found = self.attributions_of(rows)
+        return bool(found) and all(a["resolved"] and causes.ambiguous(a["confirmed"]) for a in found)
 
     def say_what_is_meant(self, wrong: list[list[dict[str, Any]]]) -> None:
         """Notes on causes that are on purpose, where a user should know of them."""

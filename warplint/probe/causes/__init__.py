@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warplint.model import Counterfactual, Finding
-from warplint.probe.causes.adjoints import Adjoints
+from warplint.probe.causes.adjoints import Adjoints, is_tie
 from warplint.probe.causes.backward_disabled import BackwardDisabled
 from warplint.probe.causes.base import Named, Naming
 from warplint.probe.causes.consumed_seeds import ConsumedSeeds
@@ -29,7 +29,7 @@ from warplint.probe.causes.stale_reads import StaleReads
 from warplint.probe.causes.truncated_horizon import TruncatedHorizon
 from warplint.probe.facts import Paths
 
-__all__ = ["Named", "choose", "describe", "happened", "matches", "meant", "note", "place"]
+__all__ = ["Named", "ambiguous", "choose", "describe", "happened", "matches", "meant", "note", "place"]
 
 _NAMINGS: dict[str, Naming] = {
     naming.kind.value: naming
@@ -88,6 +88,15 @@ def meant(found: Sequence[dict[str, Any]], paths: Paths) -> bool:
 def note(cause: dict[str, Any], paths: Paths) -> str | None:
     """What is worth saying of a cause that is on purpose."""
     return _NAMINGS[cause["kind_of_cause"]].note(cause, paths)
+
+
+def ambiguous(found: Sequence[dict[str, Any]]) -> bool:
+    """Whether kernels that select among equal numbers are all there is to these causes.
+
+    What such a kernel has written is another number than it began with: that goes with it.
+    """
+    selecting = {c["kernel"] for c in found if is_tie(c)}
+    return bool(selecting) and all(c.get("kernel") in selecting for c in found)
 
 
 def place(cause: dict[str, Any]) -> list[Any]:

@@ -29,7 +29,12 @@ _LIKELIEST = (
 """Which of several findings in one kernel is taken for the cause where no repair tells."""
 _IN_PLACE = ("WL301", "WL108")
 """Predicted as overwrites: a value that the launch stored itself is missed by its adjoint alone."""
-_MENDED_BY = {"components": ("WL302",), "custom-adjoint": ("WL401", "WL402"), "unrolled": ("WL303",)}
+_MENDED_BY = {
+    "components": ("WL302",),
+    "custom-adjoint": ("WL401", "WL402"),
+    "unrolled": ("WL303",),
+    "tie": ("WL306",),
+}
 
 
 class Adjoints(Naming):
@@ -56,6 +61,8 @@ class Adjoints(Naming):
         return sorted(matching, key=lambda f: (order.index(f.rule), f.sort_key))[:1]
 
     def note(self, cause: dict[str, Any], paths: Paths) -> str | None:
+        if is_tie(cause):
+            return self.describe(cause, paths).message
         for repair in cause["repairs"]:
             if repair["what"] == "custom-adjoint" and says_surrogate(repair["place"], paths):
                 name = repair["name"]
@@ -69,6 +76,16 @@ class Adjoints(Naming):
         related = (Related(launched, f"`{kernel}` is launched here"),)
         removal = f"the adjoint of `{kernel}` replaced by its measured derivative"
         for repair in cause["repairs"]:
+            if repair["what"] == "tie":
+                return Named(
+                    "WL306",
+                    f"`{kernel}` selects among numbers that are equal here: its adjoint is that of one "
+                    "choice (or of all of them), and a finite difference is that of another",
+                    definition,
+                    related,
+                    "use a smooth minimum or maximum (log-sum-exp) if ties are common",
+                    removal,
+                )
             if repair["what"] == "components":
                 return Named(
                     "WL302",
@@ -123,3 +140,8 @@ class Adjoints(Naming):
             "roots or divisions at zero",
             removal,
         )
+
+
+def is_tie(cause: dict[str, Any]) -> bool:
+    """Whether the adjoint is right as soon as what it selects among is not equal."""
+    return any(repair["what"] == "tie" for repair in cause.get("repairs", ()))

@@ -56,7 +56,13 @@ class LaunchTests(Observer):
         self.leave()
 
     def leave(self) -> None:
-        self.reporter.leave([row for row in self.kernels.values() if row["tested"]])
+        self.reporter.leave([row for row in self.kernels.values() if row["tested"] or row["repairs"]])
+
+    def is_tie(self, event: Event) -> bool:
+        """Whether a launch cannot be tested because it selects among equals."""
+        from .ties import at_tie  # it needs these tests itself
+
+        return at_tie(self.stream, event.details["call"], launch_roots(event))
 
     def look(self, event: Event) -> None:
         details = event.details
@@ -83,6 +89,8 @@ class LaunchTests(Observer):
             error = test_launch(self.stream, event)
         except Exception:
             return
+        if error is None and not row["repairs"] and self.is_tie(event):
+            row["repairs"].append({"what": "tie", "name": "", "place": ()})
         if error is not None:
             row["tested"] += 1
             row["wrong"] += error > WRONG
@@ -121,18 +129,28 @@ def test_call(stream: Stream, call: dict[str, Any], roots: list[Any], kernel: An
 
 
 def trial_errors(
-    stream: Stream, call: dict[str, Any], roots: list[Any], kernel: Any = None, trials: int = TRIALS
+    stream: Stream,
+    call: dict[str, Any],
+    roots: list[Any],
+    kernel: Any = None,
+    trials: int = TRIALS,
+    step: float = STEP,
+    still: bool = False,
 ) -> list[float | None]:
-    """The mismatch along each of some random directions; None for one that tells nothing."""
+    """The mismatch along each of some random directions; None for one that tells nothing.
+
+    With ``still``, arrays that the launch changes are not moved themselves.
+    """
     backward = call if kernel is None else {**call, "kernel": kernel}
     graded = [r for r in roots if has_gradient(r) and arrays.is_float(r) and r.is_contiguous and r.size]
     if not graded or sum(arrays.memory(r).nbytes for r in roots) > LARGEST:
         return []
     rng = np.random.Generator(np.random.PCG64(7))
     saved = [(arrays.memory(r), arrays.memory(r).copy()) for r in roots]
+    held = _changed(stream, call, saved) if still else []
     adjoints = [(arrays.memory(r.grad), arrays.memory(r.grad).copy()) for r in graded]
     try:
-        return [_trial(stream, call, backward, roots, graded, saved, rng) for _ in range(trials)]
+        return [_trial(stream, call, backward, roots, graded, saved, rng, step, held) for _ in range(trials)]
     finally:
         for memory, values in (*saved, *adjoints):
             memory[...] = values
@@ -163,16 +181,20 @@ def _trial(
     graded: list[Any],
     saved: list[Any],
     rng: Any,
+    step: float,
+    held: list[bool],
 ) -> float | None:
     moved: list[Any] = []
-    for root, (memory, base) in zip(roots, saved):
-        if any(root is g for g in graded):
+    for k, (root, (memory, base)) in enumerate(zip(roots, saved)):
+        if any(root is g for g in graded) and held and held[k]:
+            moved.append(np.zeros(memory.shape))
+        elif any(root is g for g in graded):
             scale = float(np.sqrt(np.mean(np.square(base.astype(np.float64))))) or 1.0
             moved.append(scale * rng.standard_normal(memory.shape))
         else:
             moved.append(None)
-    coarse = difference(stream, call, roots, saved, moved, STEP)
-    fine = difference(stream, call, roots, saved, moved, STEP / 4.0)
+    coarse = difference(stream, call, roots, saved, moved, step)
+    fine = difference(stream, call, roots, saved, moved, step / 4.0)
     places = [next(k for k, r in enumerate(roots) if r is g) for g in graded]
     weights = []
     for k in places:
@@ -182,7 +204,7 @@ def _trial(
         weights.append(weight)
     results = _results(stream, call, saved)
     bent = _bend(stream, call, saved, moved, results)
-    noise = [w * _spacing(results[k]) / (0.25 * STEP) for w, k in zip(weights, places)]
+    noise = [w * _spacing(results[k]) / (0.25 * step) for w, k in zip(weights, places)]
     best: float | None = None
     for state in ("before", "after"):
         left = _adjoint(stream, backward, graded, saved, weights, state)
@@ -250,6 +272,12 @@ def _bend(
         (high.astype(np.float64) + low - 2.0 * base) / (0.5 * STEP) if base.dtype.kind == "f" else None
         for high, low, base in zip(*ends, results)
     ]
+
+
+def _changed(stream: Stream, call: dict[str, Any], saved: list[Any]) -> list[bool]:
+    """Which arrays a launch changes."""
+    results = _results(stream, call, saved)
+    return [not np.array_equal(r, values, equal_nan=True) for r, (_, values) in zip(results, saved)]
 
 
 def _spacing(values: Any) -> Any:

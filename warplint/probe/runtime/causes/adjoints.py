@@ -20,6 +20,7 @@ from .. import arrays, judge
 from ..hooks import Event
 from ..repairs import Repairs
 from ..tangents import Launched, Tangents, difference, has_gradient
+from ..ties import at_tie
 from .base import CounterfactualRun, Kind
 
 SHARE = 0.02
@@ -254,7 +255,16 @@ class Adjoints(Kind):
             if mended:
                 cause["repairs"].append({"what": repair.what, "name": repair.name, "place": repair.place})
                 break
+        if not cause["repairs"] and defects is not None and self.is_tie(launch):
+            cause["repairs"].append({"what": "tie", "name": "", "place": ()})
         KNOWN[cause["key"]] = cause["repairs"]
+
+    def is_tie(self, launch: Launched) -> bool:
+        """Whether the launch selects among equals, and is right where they are not equal."""
+        try:
+            return at_tie(self.stream, launch.event.details["call"], launch.roots)
+        except Exception:
+            return False
 
     def replace(
         self, launch: Launched, contents: list[Any], graded: list[Any], incoming: list[Any], left: list[Any]
