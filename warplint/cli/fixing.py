@@ -110,9 +110,9 @@ def _curves(before: Any, after: Any) -> Iterator[str]:
         if was != objective.curve:
             first, then = (", ".join(short(value) for value in curve) for curve in (was, objective.curve))
             yield (
-                f"{objective.program}: over the measured iterations the objective of `{objective.parameter}` "
-                f"was {first} and is {then} with the fix; this proves nothing, as the learning rate may have "
-                "been tuned to the wrong gradient"
+                f"{objective.program}: in the measured iterations the objective of `{objective.parameter}` "
+                f"was {first} and is {then} with the fix; the learning rate may suit the wrong gradient, so "
+                "this is no proof"
             )
 
 

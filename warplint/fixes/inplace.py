@@ -84,7 +84,10 @@ def _overwritten(problem: Problem) -> Iterator[tuple[Source, ast.FunctionDef, st
 
 
 def _is_parameter(kernel: ast.FunctionDef, name: str) -> bool:
-    return any(p.arg == name and p.annotation is not None for p in parameters(kernel))
+    return any(
+        p.arg == name and p.annotation is not None and "array" in ast.unparse(p.annotation)
+        for p in parameters(kernel)
+    )
 
 
 def _base(node: ast.expr) -> str | None:

@@ -60,7 +60,8 @@ def render(report: Report, context: Context) -> str:
         blocks.append(writer.programs(rows))
     if context.statistics and report.results:
         blocks.append(writer.statistics(report.results))
-    blocks.append([*map(plain, report.notices), writer.summary(report)])
+    notices = [line for notice in report.notices for line in writer.wrap(notice, "")]
+    blocks.append([*notices, writer.summary(report)])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
