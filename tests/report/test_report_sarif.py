@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
+import random
 from pathlib import Path
 
 import jsonschema
@@ -147,3 +149,18 @@ def test_no_more_results_than_github_takes(context, monkeypatch):
     results = tuple(Result("WL101", "n", v, "m", Location("a.py", i + 1)) for i, v in enumerate(verdicts))
     run = load(render("sarif", Report(results), context))["runs"][0]
     assert [result["level"] for result in run["results"]] == ["error", "warning"]
+    assert run["properties"] == {"left_out": 1}
+
+
+def test_no_more_bytes_than_github_takes(context, monkeypatch):
+    context = dataclasses.replace(context, rules={})
+    words = random.Random(1)
+    results = tuple(
+        Result("WL101", "n", Verdict.LATENT, f"{words.random()} {words.random()}", Location("a.py", i + 1))
+        for i in range(400)
+    )
+    monkeypatch.setattr("warplint.report.sarif.MOST_BYTES", 12_000)
+    text = render("sarif", Report(results), context)
+    run = load(text)["runs"][0]
+    assert len(gzip.compress(text.encode())) <= 12_000
+    assert 50 < len(run["results"]) == 400 - run["properties"]["left_out"]

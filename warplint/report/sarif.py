@@ -6,6 +6,7 @@ as a code flow; everything else a tool may want is under ``properties``.
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +24,8 @@ from warplint.rulebook import sections
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "%SRCROOT%"
 MOST_RESULTS = 25_000
+MOST_BYTES = 10_000_000
+"""Of the compressed file."""
 MOST_CHARACTERS = 1024
 
 # Good news about a whole program is no alert; it is in the text and JSON reports.
@@ -39,8 +42,22 @@ _SEVERITY = {"error": "error", "warning": "warning", "note": "recommendation"}
 
 
 def render(report: Report, context: Context) -> str:
-    """Render ``report`` as one SARIF log with one run."""
-    results = _most_telling([result for result in report.results if result.rule not in _LEFT_OUT])
+    """Render ``report`` as one SARIF log with one run, as much of it as GitHub takes."""
+    results = [result for result in report.results if result.rule not in _LEFT_OUT]
+    shown = _most_telling(results, MOST_RESULTS)
+    text = _rendered(shown, len(results) - len(shown), report, context)
+    while shown and _too_large(text):
+        shown = _most_telling(results, 3 * len(shown) // 4)
+        text = _rendered(shown, len(results) - len(shown), report, context)
+    return text
+
+
+def _too_large(text: str) -> bool:
+    data = text.encode("utf-8", "backslashreplace")
+    return len(data) > MOST_BYTES and len(gzip.compress(data, 6)) > MOST_BYTES
+
+
+def _rendered(results: list[Result], left_out: int, report: Report, context: Context) -> str:
     ids = sorted(set(context.rules) | {result.rule for result in results})
     index = {rule: position for position, rule in enumerate(ids)}
     hashes = _Hashes(context)
@@ -61,8 +78,10 @@ def render(report: Report, context: Context) -> str:
         },
         results=[_result(result, index[result.rule], context, hashes) for result in results],
     )
+    properties: dict[str, Any] = {"left_out": left_out} if left_out else {}
     if report.shard is not None:
-        run.properties = {"shard": report.shard}
+        properties["shard"] = report.shard
+    run.properties = properties or None
     log = om.SarifLog(version="2.1.0", schema_uri=SCHEMA_URI, runs=[run])
     return _write(log, [_kind_and_level(result) for result in results])
 
@@ -79,11 +98,11 @@ def _write(log: Any, kinds: list[tuple[str, str]]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _most_telling(results: list[Result]) -> list[Result]:
+def _most_telling(results: list[Result], most: int) -> list[Result]:
     """GitHub takes a bounded number of results: keep the heaviest verdicts, in their order."""
-    if len(results) <= MOST_RESULTS:
+    if len(results) <= most:
         return results
-    heaviest = sorted(range(len(results)), key=lambda i: (-results[i].verdict.weight, i))[:MOST_RESULTS]
+    heaviest = sorted(range(len(results)), key=lambda i: (-results[i].verdict.weight, i))[:most]
     return [results[i] for i in sorted(heaviest)]
 
 
