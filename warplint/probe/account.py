@@ -88,7 +88,7 @@ def _place(row: dict[str, Any], paths: Paths) -> Place:
 
 
 def _where(found: dict[str, Any], paths: Paths) -> str:
-    if found["problem"]:
+    if found["problem"] and not found["operations"]:
         return f"where they part was not found: {found['problem']}"
     several = len(found["calls"]) > 1
     call = f" of backward call {found['call']}" if several and found.get("call") else ""
@@ -146,6 +146,8 @@ def _at_launch(found: dict[str, Any], call: str, paths: Paths) -> str:
         text = f"coming from the loss, autodiff is right until{call} it comes to {named}"
     else:
         text = f"coming from the loss, autodiff is right until it comes to the adjoint of {named}{call}"
+    if found["problem"]:
+        return f"{text} (its arrays were not looked at: {found['problem']})"
     parameter = f"`{found['parameter']}`"
     changed = _listed([n for r in rows for n in r.get("changed", ())])
     ungraded = _listed([n for r in rows for n in r.get("ungraded", ())])

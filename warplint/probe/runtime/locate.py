@@ -182,7 +182,14 @@ class Locator:
             if not between:
                 return bad, good
             before = len(self.cuts)
-            self.evaluate(_spread(between, PLACES))
+            try:
+                self.evaluate(_spread(between, PLACES))
+            except TimeoutError:
+                return bad, good  # that much is known
+            except ChildFailure as failure:
+                if failure.hung:
+                    return bad, good
+                raise
             if len(self.cuts) == before:
                 return bad, good
 
