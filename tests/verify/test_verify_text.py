@@ -178,6 +178,13 @@ def test_the_cause_that_matters_most_is_named_first():
     assert headline(report).startswith("the gradients are wrong because of fit.py:6 (and 1 more): ")
 
 
+def test_what_is_true_of_an_older_warp_alone_is_told(context):
+    rules = {"WL109": load_rules()["WL109"]}
+    old = replace(RIGHT, programs=(replace(RIGHT.programs[0], warp="1.16.2"),))
+    assert "Warp 1.16.2\n  WL109: Before 1.17." in render("text", old, replace(context, rules=rules))
+    assert "WL109: " not in render("text", RIGHT, replace(context, rules=rules))
+
+
 def test_other_formats_carry_the_same_verdict(context):
     assert f'"headline": "{headline(RIGHT)}"' in render("json", RIGHT, context)
     assert "WL103" in render("sarif", WRONG, context)

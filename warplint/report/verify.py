@@ -392,7 +392,9 @@ class _Story:
             return []
         lines = []
         concerned = [r for r in self.report.results if r.verdict in (Verdict.CONFIRMED, Verdict.LATENT)]
-        for rule in dict.fromkeys(r.rule for r in concerned):
+        # What is true of this version alone concerns every program on it.
+        special = [r.id for r in self.context.rules.values() if _ends_at(r.versions, warp)]
+        for rule in dict.fromkeys([*(r.rule for r in concerned), *special]):
             text = _version_text(self.context.rules.get(rule))
             if text:
                 lines += self.wrap(f"{rule}: {text}")
@@ -448,6 +450,16 @@ def _folded(rules: Sequence[str]) -> str:
         else:
             runs.append([rule])
     return ", ".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _ends_at(versions: str, warp: str) -> bool:
+    """Whether a rule holds for this version of Warp but no longer for later ones."""
+    bound = re.search(r"<(=?)(\d+)\.(\d+)", versions)
+    mine = re.match(r"(\d+)\.(\d+)", warp)
+    if bound is None or mine is None:
+        return False
+    last, here = (int(bound[2]), int(bound[3])), (int(mine[1]), int(mine[2]))
+    return here < last or (bool(bound[1]) and here == last)
 
 
 def _version_text(rule: Rule | None) -> str:
