@@ -94,7 +94,7 @@ class _Judge:
         wrong = [rows for rows in parameters if _is_wrong(rows)]
         if wrong and all(self.is_surrogate(rows) for rows in wrong):
             self.say_what_is_meant(wrong)
-            reason = "a surrogate stands in for the derivative, as the code says"
+            reason = "a surrogate stands in for the derivative"
             self.leave_unverified(f"fd-inconclusive: {reason}")
             return self.finish(ProgramStatus.INCONCLUSIVE, reason)
         if wrong and all(self.is_ambiguous(rows) for rows in wrong):

@@ -83,6 +83,23 @@ def test_what_mends_a_kernel_names_the_rule(repairs, rule, line):
     assert "`step`" in result.message
 
 
+def test_an_adjoint_for_steps_is_a_surrogate_whatever_the_code_says():
+    facts = told(cause({**REPAIRED, "surrogate": True}))
+    judged = judge_program(PROGRAM, (), facts, PATHS, "python")
+    assert judged.row.status is ProgramStatus.INCONCLUSIVE
+    (note,) = judged.results
+    assert (note.rule, note.verdict) == ("WL402", Verdict.NOTE)
+    assert "piecewise constant" in note.message
+
+
+def test_a_tie_is_no_mistake():
+    facts = told(cause({"what": "tie", "name": "", "place": []}))
+    judged = judge_program(PROGRAM, (), facts, PATHS, "python")
+    assert judged.row.status is ProgramStatus.INCONCLUSIVE
+    (note,) = judged.results
+    assert (note.rule, note.verdict, note.location.line) == ("WL306", Verdict.NOTE, 8)
+
+
 @pytest.mark.parametrize(
     ("comment", "status"),
     [

@@ -64,6 +64,9 @@ class Adjoints(Naming):
         if is_tie(cause):
             return self.describe(cause, paths).message
         for repair in cause["repairs"]:
+            if repair.get("surrogate"):
+                name = repair["name"]
+                return f"`{name}` is piecewise constant: its adjoint is a surrogate for the derivative zero"
             if repair["what"] == "custom-adjoint" and says_surrogate(repair["place"], paths):
                 name = repair["name"]
                 return f"the custom adjoint of `{name}` is no derivative, as the code says: a surrogate"

@@ -20,12 +20,16 @@ COMPONENTS = "enable_vector_component_overwrites"
 class Repair:
     """A kernel with one thing changed, and what that was."""
 
-    def __init__(self, what: str, kernel: Any, name: str = "", place: tuple = ()) -> None:
+    def __init__(
+        self, what: str, kernel: Any, name: str = "", place: tuple = (), function: Any = None
+    ) -> None:
         self.what = what
         """components, custom-adjoint or unrolled"""
         self.kernel = kernel
         self.name = name
         self.place = place
+        self.function = function
+        """The function whose custom adjoint was left out."""
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
@@ -63,7 +67,7 @@ class Repairs:
                 if changed is not None:
                     file = self.stream.sites.name(custom.adj.filename) or custom.adj.filename
                     line = int(custom.adj.fun_lineno)
-                    yield Repair("custom-adjoint", changed, function.key, (file, line))
+                    yield Repair("custom-adjoint", changed, function.key, (file, line), function)
             finally:
                 function.custom_grad_func = custom
                 if skipped is not None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays, judge
+from ..function_tests import test_function
 from ..hooks import Event
 from ..repairs import Repairs
 from ..tangents import Launched, Tangents, difference, has_gradient
@@ -243,6 +244,7 @@ class Adjoints(Kind):
         if cause["tried"] or (defects is not None and not self.share(defects) > SHARE):
             return
         cause["tried"] = True
+        mending = None
         for repair in self.repairs.of(launch.event.details["call"]["kernel"], launch.event.details["call"]):
             with _Restored(launch, [], graded, incoming, left):
                 if not self.repairs.run_adjoint(repair, call):
@@ -254,10 +256,21 @@ class Adjoints(Kind):
                 mended = _size(self.defects(launch, graded, incoming, again)) < MENDED * _size(defects)
             if mended:
                 cause["repairs"].append({"what": repair.what, "name": repair.name, "place": repair.place})
+                mending = repair.function
                 break
+        if mending is not None:  # the function has its custom adjoint back by now
+            cause["repairs"][0]["surrogate"] = self.is_surrogate(mending)
         if not cause["repairs"] and defects is not None and self.is_tie(launch):
             cause["repairs"].append({"what": "tie", "name": "", "place": ()})
         KNOWN[cause["key"]] = cause["repairs"]
+
+    def is_surrogate(self, function: Any) -> bool:
+        """Whether a custom adjoint stands in for the derivative of a piecewise constant function."""
+        try:
+            row = test_function(self.stream, function)
+        except Exception:
+            return False
+        return row is not None and bool(row["surrogate"])
 
     def is_tie(self, launch: Launched) -> bool:
         """Whether the launch selects among equals, and is right where they are not equal."""
