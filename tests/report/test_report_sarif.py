@@ -143,6 +143,16 @@ def test_fixes(report, context):
     assert change["replacements"][0]["insertedContent"]["text"] == "wp.launch"
 
 
+def test_an_insertion_replaces_an_empty_region(report, context):
+    fix = Fix("unsafe", (Edit(Location("train.py", 12, 17, 12, 17), "tape.zero()"),), title="zero it")
+    result = dataclasses.replace(report.results[2], fix=fix)
+    (found,) = load(render("sarif", Report((result,)), context))["runs"][0]["results"][0]["fixes"]
+    assert found["description"]["text"] == "zero it (applicability: unsafe)."
+    (change,) = found["artifactChanges"]
+    region = change["replacements"][0]["deletedRegion"]
+    assert region == {"startLine": 12, "startColumn": 17, "endLine": 12, "endColumn": 17}
+
+
 def test_no_more_results_than_github_takes(context, monkeypatch):
     monkeypatch.setattr("warplint.report.sarif.MOST_RESULTS", 2)
     verdicts = (Verdict.NOTE, Verdict.CONFIRMED, Verdict.LATENT)
