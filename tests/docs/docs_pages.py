@@ -82,6 +82,7 @@ def gist(text: str) -> list[str]:
         line = re.sub(r"\[ +", "[", re.sub(r" +\]", "]", line))  # NumPy's padding
         line = re.sub(r"-[0-9a-f]{8}\.py", "-#.py", line)
         line = re.sub(r"\d+ forward passes", "# forward passes", line)
+        line = re.sub(r"WL\d{3}-WL\d{3}", "#", line)  # a family, which grows
         line = re.sub(r"-?\d+(\.\d+)*(e[-+]?\d+)?%|-?\d+\.[\d.]*(e[-+]?\d+)?|-?\d+e[-+]\d+", "#", line)
         words += line.split()
     return re.sub(r"step \d+ of \d+", "step #", " ".join(words)).split()
