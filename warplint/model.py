@@ -62,6 +62,8 @@ class Counterfactual(str, enum.Enum):
     RESTORE_VALUES = "overwrite"
     """Put the values a recorded launch read back around its adjoint, and clear the adjoint of
     an array where the host overwrote it without a record."""
+    REBUILD = "rebuilt"
+    """Give a hash grid or a mesh, around an adjoint, what it held when the launch asked it."""
     SET_REQUIRES_GRAD = "no-gradient"
     """Allocate the arrays born at a site with ``requires_grad=True``."""
     ZERO_GRADIENTS = "kept-gradient"

@@ -42,6 +42,14 @@ SHAPES = (
     Shape("rows_of_one_array.py", "verified"),
     # The other player's loss depends on these parameters too, but its gradient is thrown away.
     Shape("alternating_players.py", "verified"),
+    # The same, and one gradient is looked at again after the other player's pass.
+    Shape("logged_players.py", "verified"),
+    # Right at the first iteration, that iteration's gradient ever after.
+    Shape("renewed_array.py", "wrong", {"WL502": ("x = wp.array(",)}),
+    # Every row of the Jacobian holds the ones before it too.
+    Shape("rows_not_zeroed.py", "wrong", {"WL501": ("tape.backward(grads=",)}),
+    # Off by up to 90 %: the neighbours are other ones by then.
+    Shape("grid_built_anew.py", "wrong", {"WL106": ("grid.build(far",)}),
     # The adjoint of a numpy operation, by record_func.
     Shape("recorded_function.py", "verified"),
     # Off by 97 %: the cut path hides the two buffers.

@@ -22,6 +22,7 @@ from warplint.probe.causes.kept_gradients import KeptGradients
 from warplint.probe.causes.missing_gradient import MissingGradient
 from warplint.probe.causes.not_recorded import NotRecorded
 from warplint.probe.causes.overwrites import Overwrites
+from warplint.probe.causes.rebuilt import Rebuilt
 from warplint.probe.causes.replayed_launches import ReplayedLaunches
 from warplint.probe.causes.retained_gradients import RetainedGradients
 from warplint.probe.causes.seed_mismatch import SeedMismatch
@@ -42,6 +43,7 @@ _NAMINGS: dict[str, Naming] = {
         CopiedAgain(),
         KeptGradients(),
         Overwrites(),
+        Rebuilt(),
         ReplayedLaunches(),
         RetainedGradients(),
         ConsumedSeeds(),

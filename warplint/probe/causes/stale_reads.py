@@ -32,6 +32,12 @@ class StaleReads(Naming):
                 "is used"
             )
             help_text = "take a copy, grad.numpy().copy(), or reset the gradient after it was used"
+        elif how == "old":
+            message = (
+                f"the gradient read here belongs to an array that {name} has taken the place of: the passes "
+                "since then have not reached it"
+            )
+            help_text = f"read the gradient of {name} itself, or keep the array and assign to it"
         elif how == "early":
             message = f"the gradient of {name} is read before the backward pass that computes it"
             help_text = "read the gradient after backward()"

@@ -75,6 +75,17 @@ def recording_of(event: Event) -> tuple | None:
     return (getattr(tape, "_warplint_recording", id(tape)), len(tape.launches), id(arrays.root(loss)))
 
 
+def row_of(event: Event, seeds: dict[int, Any]) -> tuple[tuple, int, int] | None:
+    """Names the row of a Jacobian that a backward call computes: one output element seeded, no loss."""
+    if event.kind != "backward" or event.details.get("loss") is not None or len(seeds) != 1:
+        return None
+    index, seed = next(iter(seeds.items()))
+    places = np.flatnonzero(seed) if index != UNSEEDED else np.zeros(0, dtype=int)
+    tape = event.details["tape"]
+    recording = (getattr(tape, "_warplint_recording", id(tape)), len(tape.launches))
+    return (recording, index, int(places[0])) if len(places) == 1 else None
+
+
 class Terms:
     """What each backward call of an episode adds to the objective."""
 
@@ -392,6 +403,10 @@ class GradientChild(Observer):
         self.objectives: list[float] = []
         self.counted_terms = Terms()
         self.seeds: list[dict[int, Any]] = []
+        self.rows: list[tuple[tuple, int, int] | None] = []
+        """The rows of a Jacobian that the backward calls compute, if they do."""
+        self.last_row: int | None = None
+        """The backward call whose row the last read was meant to be, if gradients are read row by row."""
         self.epochs: list[int | None] = []
         """Resets of the parameter's gradient as each backward call ended that changed it."""
         self.gradient_before: int | None = None
@@ -410,6 +425,8 @@ class GradientChild(Observer):
         self.chain: set[int] = set()
         self.adjoints: set[int] = set()
         """Contents (hashed) of gradients that user code read in this episode."""
+        self.old_reads = {r.name for r in episode.reads if r.kind == "old"}
+        """Reads of the gradient of an array that this one took the place of."""
         self.last_read = episode.reads[-1].name if episode.reads else None
         self.read_too_early = False
         self.unseen_use = bool(episode.reads) and episode.reads[-1].kind == "shared"
@@ -439,6 +456,7 @@ class GradientChild(Observer):
             if value is not None:
                 self.objectives.append(self.counted_terms.of(event, value))
                 self.seeds.append(seeds)
+                self.rows.append(row_of(event, seeds))
                 self.terms.append(len(seeds) + (event.details.get("loss") is not None))
                 self.resolution = max(self.resolution, _resolution(event))
                 if self.read_too_early and event.kind == "adjoint":
@@ -446,6 +464,8 @@ class GradientChild(Observer):
             return
         for array in touched(event):
             owner = arrays.gradient_owner(array)
+            if event.name in self.old_reads and owner is not self.parameter and arrays.is_gradient(array):
+                self.collect(array)
             if owner is None or not reads_array(event, array):
                 continue
             if self.objectives:
@@ -518,10 +538,15 @@ class GradientChild(Observer):
         before a later read is lost. Reads after another backward call add up if the gradient
         was reset in between, and replace what they include otherwise.
         """
+        self.counted: list[tuple[int, int]] = []
+        self.last_row = self.row_by_row()
+        if self.last_row is not None:
+            backwards, resets, value = self.reads[-1]
+            self.counted = [(backwards, resets)]
+            return value
         total: Any = None
         current: Any = None
         last = (-1, -1)
-        self.counted: list[tuple[int, int]] = []
         for backwards, resets, value in self.reads:
             if self.given is not None and backwards == 0:
                 continue  # what was read to make it
@@ -541,12 +566,28 @@ class GradientChild(Observer):
         same = self.given is not None and self.given.shape == consumed.shape
         return consumed - self.given if same else consumed
 
+    def row_by_row(self) -> int | None:
+        """Which call's row the last read should be, where the rows of a Jacobian are read one by one.
+
+        Nobody sums rows that are read each by itself: what was left of the row before is too much.
+        """
+        if len(self.reads) < 2:
+            return None
+        (before, then, _), (last, now, _) = self.reads[-2:]
+        if then != now or not 0 < before < last <= len(self.rows):
+            return None
+        one, two = self.rows[before - 1], self.rows[last - 1]
+        same = one is not None and two is not None and one[:2] == two[:2] and one != two
+        return last - 1 if same and last == before + 1 else None
+
     def included(self) -> list[bool]:
         """Which backward calls are terms of what the consumed gradient is the gradient of.
 
         A call whose contribution was zeroed before any read is none; nor is one after the last
         read that counts. (``consumed`` must have been called.)
         """
+        if self.last_row is not None:
+            return [False] * self.last_row + [True]
         found = []
         for index in range(len(self.objectives)):
             epoch = self.epochs[index] if index < len(self.epochs) else None

@@ -23,7 +23,7 @@ import warp
 from warp._src import context, utils
 from warp._src import types as wptypes
 
-from . import arrays, graphs
+from . import arrays, graphs, structures
 from .inputs import Inputs
 from .loading import time_compilation
 from .sites import Sites
@@ -189,6 +189,7 @@ def install(sites: Sites) -> Stream:
     _hook_array_methods(stream)
     _hook_reductions(stream)
     _hook_tape(stream)
+    structures.hook(stream)
     graphs.hook(stream)
     time_compilation()
     return stream

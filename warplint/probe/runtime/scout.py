@@ -77,6 +77,8 @@ class Scout(Observer):
         self.open: dict[int, tuple[Any, Episode]] = {}
         self.looked_into: dict[int, Any] = {}
         """Kernels whose functions are known."""
+        self.old_reads: dict[int, tuple[Read, Any]] = {}
+        """By an open episode: the read of a gradient that the last pass did not reach, and its owner."""
         self.partial = partial
         """File that holds the structure so far, in case the program never comes back."""
 
@@ -150,6 +152,8 @@ class Scout(Observer):
         """Files an episode whose gradient was read."""
         if not episode.reads and episode.shared and following is not None:
             self.assume_read(episode)
+        if not episode.reads and following is not None:
+            self.adopt_old_read(episode)
         if not episode.reads or episode.complete:
             return
         self.skip_unread_passes(episode)
@@ -201,7 +205,7 @@ class Scout(Observer):
         """
 
         def taken(one: Episode, resets: int | None = None) -> bool:
-            reads = [r for r in one.reads if call < r.total < own]
+            reads = [r for r in one.reads if call < r.total < own and not self.seen_before(one, r)]
             return any(resets in (None, r.reset) and r.content not in self.seeds for r in reads)
 
         if taken(episode):
@@ -211,6 +215,12 @@ class Scout(Observer):
             if other is not episode and left and taken(other, left[0]) and (own, left[0]) not in other.epochs:
                 return True
         return False
+
+    def seen_before(self, episode: Episode, read: Read) -> bool:
+        """Whether an earlier version's gradient is looked at once more: no pass has changed it since."""
+        others = [e for e in self.structure.episodes if e.serial == episode.serial and e is not episode]
+        earlier = [r for e in others for r in e.reads if r.total < read.total]
+        return any((r.reset, r.content) == (read.reset, read.content) for r in earlier)
 
     def assume_read(self, episode: Episode) -> None:
         """Another library shares the gradient's memory: it is taken to use it after the last
@@ -247,6 +257,45 @@ class Scout(Observer):
             Read(event.name, kind, len(since), resets, self.stream.total, hash(arrays.content(gradient)))
         )
 
+    def note_old_read(self, gradient: Any, event: Event) -> None:
+        """A gradient is read that the last pass has not reached: maybe of an array that was replaced.
+
+        It was meant to be that of the array in its place, if that turns out to be the only one of its
+        kind in which the pass has left a gradient that nobody reads.
+        """
+        base = arrays.root(gradient)
+        passed = getattr(base, "_warplint_passed", None)
+        if passed in (None, len(self.backwards)) or event.kind not in ("read", "launch", "copy", "assign"):
+            return
+        fresh = [
+            episode
+            for array, episode in self.with_gradient()
+            if episode.epochs and episode.epochs[-1][0] == self.backwards[-1].total
+            if not episode.reads and array.grad.shape == base.shape and array.grad.dtype == base.dtype
+        ]
+        if len(fresh) == 1:
+            count = sum(b.total >= fresh[0].start_total for b in self.backwards)
+            read = Read(event.name, "old", count, arrays.resets(base), self.stream.total)
+            owner = arrays.gradient_owner(gradient)
+            self.old_reads[id(fresh[0])] = (read, weakref.ref(owner) if owner is not None else None)
+
+    def adopt_old_read(self, episode: Episode) -> None:
+        """The array was changed though nobody read its gradient: by that of the one it replaced.
+
+        Not if that one is in use still: then its gradient was read for its own sake.
+        """
+        read, reference = self.old_reads.pop(id(episode), (None, None))
+        owner = reference() if reference is not None else None
+        last = self.tracked(owner).episode if owner is not None else None
+        used = last is not None and read is not None and any(total > read.total for _, total in last.uses)
+        if read is None or used:
+            return
+        self.structure.gradient_reads += 1
+        episode.backwards = [b for b in self.backwards if episode.start_total <= b.total < read.total]
+        episode.reads.append(read)
+        self.structure.episodes.append(episode)
+        self.completed.setdefault(episode.family, 0)
+
     def passed_since(self, total: int) -> bool:
         """Whether a backward call came after an event."""
         return any(b.total >= total for b in self.backwards)
@@ -278,6 +327,9 @@ class Scout(Observer):
             self.structure.taped.update(frames)
         elif event.kind == "backward":
             self.structure.called_back.update(frames)
+        for array in (event.target if event.kind == "read" else event.source, *(a for _, a in event.arrays)):
+            if arrays.is_array(array) and arrays.is_gradient(array):
+                self.note_old_read(array, event)
         handler = getattr(self, "before_" + event.kind.replace("-", "_"), None)
         if handler is not None:
             handler(event)
@@ -463,6 +515,9 @@ class Scout(Observer):
 
     def after_backward(self, event: Event) -> None:
         before = event.details.pop("gradients", {})
+        for gradient in event.details["tape"].gradients.values():
+            if arrays.is_array(gradient):
+                arrays.root(gradient)._warplint_passed = len(self.backwards)
         for base, episode in self.with_gradient():
             if before.get(id(base)) != hash(arrays.content(base.grad)):
                 episode.epochs.append((self.backwards[-1].total, arrays.resets(base.grad)))

@@ -19,6 +19,7 @@ from .kept_gradients import KeptGradients
 from .missing_gradient import MissingGradient
 from .not_recorded import NotRecorded
 from .overwrites import Overwrites
+from .rebuilt import Rebuilt
 from .replayed_launches import ReplayedLaunches
 from .retained_gradients import RetainedGradients
 from .seed_mismatch import SeedMismatch
@@ -43,6 +44,7 @@ KINDS: tuple[type[Kind], ...] = (
     KeptGradients,
     DuplicateLaunches,
     RetainedGradients,
+    Rebuilt,
     Overwrites,
     Adjoints,
 )

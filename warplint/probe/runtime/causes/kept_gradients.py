@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import arrays
-from ..episodes import recording_of
+from ..episodes import recording_of, row_of, seeds_of
 from ..hooks import Event
 from .base import CounterfactualRun, Kind
 
@@ -82,6 +82,9 @@ class KeptGradients(Kind):
         if not self.run.started:
             return
         recording = recording_of(event)
+        if recording is None:  # the rows of a Jacobian: other seeds, on the same recording
+            row = row_of(event, seeds_of(event, set(), frozenset()))
+            recording = row[:2] if row is not None else None
         again = recording is not None and recording in self.recordings
         if recording is not None:
             self.recordings.add(recording)

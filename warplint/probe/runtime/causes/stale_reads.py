@@ -34,7 +34,11 @@ class StaleReads(Kind):
         if event.kind in ("backward", "adjoint"):
             self.before_pass = arrays.values(gradient) if gradient is not None else None
             return
+        old = {r.name for r in self.run.episode.reads if r.kind == "old"}
         for array in touched(event):
+            other = arrays.is_gradient(array) and arrays.gradient_owner(array) is not self.run.parameter
+            if event.name in old and other:
+                self.note(event, "old", None)
             if reads_array(event, array) and arrays.gradient_owner(array) is self.run.parameter:
                 self.note_read(event, array)
 
