@@ -168,6 +168,18 @@ def test_a_difference_without_a_known_cause_names_where_it_parts():
     )
 
 
+def test_a_search_that_ran_out_of_time_is_no_search_without_result(context):
+    unknown = replace(
+        CAUSE, rule="WL901", name="gradient-mismatch", message="the gradient of `k` differs by 3%"
+    )
+    account = Account(advice=("the search for the cause ended with the time limit: give it more",))
+    report = replace(WRONG, results=(unknown,), account=account)
+    assert headline(report) == (
+        "the gradients are wrong, and the cause was not found in time: the gradient of `k` differs by 3%"
+    )
+    assert "what to do: the search for the cause ended" in render("text", report, context)
+
+
 def test_the_cause_that_matters_most_is_named_first():
     small = replace(
         CAUSE,

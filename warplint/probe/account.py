@@ -16,6 +16,8 @@ _READS = {
     "export": "another library",
     "shared": "another library that shares its memory",
 }
+UNFINISHED = "the search for the cause ended with the time limit"
+_HUNG = "hung: no report before its deadline"
 STILL = 1.0e-3
 """Share of the objective by which it must change to be said to move."""
 
@@ -319,6 +321,11 @@ def advice(facts: Facts, program: Program) -> list[str]:
     found = []
     if facts.nothing and facts.explained is not None and not facts.explained["tapes"]:
         found.append("no tape was entered: record the launches with `with wp.Tape() as tape:`")
+    unexplained = [a for a in facts.attributions if a["outcome"] == "differs" and not a["resolved"]]
+    if any("time limit" in (a["problem"] or "") or a["problem"] == _HUNG for a in unexplained):
+        found.append(f"{UNFINISHED}: give it more with --budget, or shorten the program with --horizon")
+    if any(row["outcome"] == "differs" for row in facts.episodes):
+        return found  # that something else could not be measured is beside the point
     for words, text in _ADVICE:
         if any(words in reason for reason in reasons):
             found.append(text)

@@ -81,7 +81,9 @@ def _wrong(report: Report) -> str:
         at = ""
         if where is not None and where.kind != "unknown":
             at = f"; {where.text}"
-        return f"the gradients are wrong, and no known pattern is the cause: {first.message}{at}"
+        unfinished = report.account is not None and bool(report.account.advice)
+        why = "the cause was not found in time" if unfinished else "no known pattern is the cause"
+        return f"the gradients are wrong, and {why}: {first.message}{at}"
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return (
         f"the gradients are wrong because of {first.location.file}:{first.location.line}{more}: "
@@ -194,10 +196,11 @@ class _Story:
         style = {ProgramStatus.WRONG: "error", ProgramStatus.VERIFIED: "good"}
         status = self.row.status if self.row else ProgramStatus.BLOCKED
         lines = [self.writer.paint(style.get(status, "warning"), plain(headline(self.report)))]
+        unexplained = any(result.rule == "WL901" for result in self.causes)
         for result in self.causes:
             if result.help:
                 lines += self.wrap(f"what to do: {result.help}")
-        untold = status in (ProgramStatus.INCONCLUSIVE, ProgramStatus.BLOCKED)
+        untold = status in (ProgramStatus.INCONCLUSIVE, ProgramStatus.BLOCKED) or unexplained
         for text in self.account.advice if untold else ():
             lines += self.wrap(f"what to do: {text}")
         return lines

@@ -453,7 +453,8 @@ class Session:
     def search(
         self, subject: Measured, measured: list[Measured], known: frozenset = frozenset()
     ) -> Attribution:
-        kept = RESERVE * (self.deadline - self.started) if self.spec.get("investigate") else 0.0
+        localized = self.spec.get("investigate") and subject.reported is None
+        kept = RESERVE * (self.deadline - self.started) if localized else 0.0
         attributor = Attributor(
             self.stream, self.run_user, subject, self.deadline - 1.0 - kept, self.pointed_at, measured, known
         )
