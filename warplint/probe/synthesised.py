@@ -25,6 +25,8 @@ RULES = ("WL301", "WL302", "WL303", "WL304", "WL401", "WL402", "WL403")
 LEAST_SECONDS = 10.0
 MOST_SECONDS = 60.0
 """For one file."""
+SHARE = 0.25
+"""Part of the budget of all programs that such files may take."""
 
 
 def decide(
@@ -40,6 +42,7 @@ def decide(
         request = finding.request
         if finding.rule in RULES and request is not None:
             files.setdefault(request.kernel_file or finding.location.file, []).append(finding)
+    deadline = min(deadline, time.monotonic() + max(MOST_SECONDS, SHARE * settings.budget))
     found: list[tuple[Finding, Result]] = []
     for number, (file, findings) in enumerate(sorted(files.items())):
         if deadline - time.monotonic() < LEAST_SECONDS:
