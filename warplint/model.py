@@ -349,7 +349,7 @@ class Localization:
     """Where autodiff and finite difference part, coming from the loss."""
 
     kind: str
-    """``launch``, ``start``, ``seed``, ``after``, or ``unknown``"""
+    """``launch``, ``start``, ``skipped``, ``seed``, ``after``, or ``unknown``"""
     text: str
     location: Location | None = None
     parameter: str = ""

@@ -78,6 +78,10 @@ def test_what_was_found_in_time_is_told():
         ({"kind": "start", "arrays": ["x"]}, "`x` changes with `k`, but the tape begins there"),
         ({"kind": "start", "earlier": 12}, "then come 12 launches that earlier passes left on the tape"),
         ({"kind": "start"}, "what is missing goes through the host, outside the tape"),
+        (
+            {"kind": "skipped", "operations": [operation()]},
+            "of this launch and of those before it never runs",
+        ),
         ({"kind": "after"}, "what the optimizer then reads is another one"),
     ],
 )

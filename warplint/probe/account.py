@@ -113,6 +113,12 @@ def _where(found: dict[str, Any], paths: Paths) -> str:
             f"autodiff is off before the first adjoint{call} runs: {what} is not what the backward pass "
             "should begin with"
         )
+    if kind == "skipped":
+        op = found["operations"][0]
+        return (
+            f"coming from the loss, autodiff is right until it comes to `{op['what']}` "
+            f"({_spot(op['stack'], paths)}): the adjoint of this launch and of those before it never runs"
+        )
     if kind == "start":
         windows = (
             "every window by itself is right: within its tape autodiff agrees with the finite difference; "

@@ -73,6 +73,8 @@ class Locator:
         if not np.isfinite(self.gap):
             self.gap = abs(self.check.fd)
         self.cuts: dict[Any, Cut] = {}
+        self.unvisited: set[int] = set()
+        """Launches that the backward pass did not come to."""
         self.fd = self.check.fd
         """The finite difference of the term that the looked at backward call goes back from."""
 
@@ -129,6 +131,10 @@ class Locator:
             first = min((p for p in self.cuts if p != END), default=None)
             if first is None:
                 found["problem"] = "no launch of the episode is on the tape"
+            elif any(p < first for p in self.unvisited):
+                launches = [p for p, op in self.ops.items() if p < first and op["kind"] == "launch"]
+                found["kind"] = "skipped"
+                found["operations"] = [self.operation(max(launches))]
             else:
                 found["arrays"] = self.carried(self.cuts[first])
                 found["earlier"] = tape["earlier"]
@@ -205,9 +211,12 @@ class Locator:
 
     def evaluate(self, positions: list[Any]) -> None:
         call = self.call
-        sampled = self.run(
+        looked = self.run(
             lambda r: Look(self.stream, r, self.measured, self.pinned, call=call, sample=positions)
-        )["extra"]["adjoints"]
+        )["extra"]
+        if not looked["full"]:
+            self.unvisited.update(p for p in positions if p != END and p not in looked["adjoints"])
+        sampled = looked["adjoints"]
         wanted = {position: sorted(held) for position, held in sampled.items()}
         high, low = self.displaced(list(wanted.items()), call)
         h = self.check.step

@@ -234,6 +234,7 @@ class Look(_Pinned):
             "names": [] if looking else self.names,
             "parameter": self.numbers.get(born.serial) if born is not None else None,
             "adjoints": self.adjoints,
+            "full": self.bytes > MEMORY_LIMIT,
             "inspected": self.inspected,
         }
 
