@@ -168,3 +168,32 @@ def test_a_fixture_of_older_versions(fixture: dict, python: str, tmp_path: Path)
     bug, twin = (shutil.copytree(FIXTURES / fixture[k], tmp_path / k) for k in ("directory", "twin"))
     assert confirmed(check(bug, python)) == [fixture["rule"]] * applies(fixture["rule"], python)
     assert confirmed(check(twin, python)) == []
+
+
+LIBRARY = """
+import warp as wp
+
+
+@wp.func
+def cube(x: float):
+    return x * x * x
+
+
+@wp.func_grad(cube)
+def adj_cube(x: float, adj_ret: float):
+    wp.adjoint[x] += 2.0 * x * x * adj_ret
+
+
+@wp.kernel
+def product(x: wp.array(dtype=float), n: int, y: wp.array(dtype=float)):
+    i = wp.tid()
+    p = float(1.0)
+    for k in range(n):
+        p = p * x[i + k]
+    y[i] = p
+"""
+
+
+def test_a_library_is_tried_on_made_up_arguments(python: str, tmp_path: Path) -> None:
+    results = check(tmp_path, python, LIBRARY)["results"]
+    assert {(r["rule"], r["verdict"]) for r in results} == {("WL402", "latent"), ("WL303", "latent")}
