@@ -46,6 +46,9 @@ SUITE = (
     "WL203",
     "WL204",
     "WL301",
+    "WL302",
+    "WL303",
+    "WL402",
 )
 
 TWO_READERS = """
