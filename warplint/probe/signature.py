@@ -52,3 +52,23 @@ def _factor(episode: dict[str, Any]) -> float | None:
         if abs(check["ad"] - factor * check["fd"]) > slack:
             return None
     return factor
+
+
+HINTS = {
+    "zero": "the whole gradient is zero: look for an array without requires_grad, a launch outside the tape "
+    "or a kernel compiled without its backward pass",
+    "nan-inf": "look for a square root, a division or a logarithm at zero in the kernels on the tape",
+    "grows-with-iterations": "the error grows with the iteration: zero the gradients (tape.zero()) and use a "
+    "fresh or reset tape in every iteration",
+    "exact-factor": "autodiff is off by one constant factor: look at the seed of the backward pass and for "
+    "launches recorded or gradients counted more than once",
+    "subtly-wrong": "the size is plausible, the value is wrong: look in the kernels on the tape for values "
+    "carried through runtime loops, components assigned twice, in-place updates and custom adjoints",
+    "stale": "the gradient array was read as a live view and changed before it was used: copy it "
+    "(grad.numpy().copy()) before zeroing",
+    "per-window-only": "each pass is right up to where its own tape began: hand the adjoint of what the "
+    "tapes carry on, or record them as one",
+    "sparse": "only some entries are wrong: look for values that leave the tape (numpy, float()), "
+    "counters and branches",
+}
+"""What to look for when no known cause explains a difference, by signature."""

@@ -8,7 +8,7 @@ brings the difference within noise while putting it back alone brings it back.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,12 +26,21 @@ from warplint.model import (
     Result,
     Verdict,
 )
-from warplint.probe import Objective, Slope, causes, custom_adjoints, progress
+from warplint.probe import Objective, causes, custom_adjoints, progress
 from warplint.probe.advice import advice
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.intent import says_detached
 from warplint.probe.names import ParameterNames, parameter_key
-from warplint.probe.signature import signature
+from warplint.probe.rows import (
+    by_parameter,
+    first_objectives,
+    is_weak,
+    is_wrong,
+    single,
+    weak_reason,
+    with_copies_held,
+)
+from warplint.probe.signature import HINTS, signature
 
 UNMEASURED_RULES = ("rough", "quantised", "chaotic", "staircase", "noise", "kink", "uncertain", "not finite")
 """Words of an inconclusive reason that speak of the objective rather than of the program."""
@@ -90,8 +99,8 @@ class _Judge:
             self.leave_unverified(facts.nothing)
             return self.finish(ProgramStatus.INCONCLUSIVE, facts.nothing)
         self.judge_solvers()
-        parameters = _by_parameter(facts.episodes)
-        wrong = [rows for rows in parameters if _is_wrong(rows)]
+        parameters = by_parameter(facts.episodes)
+        wrong = [rows for rows in parameters if is_wrong(rows)]
         if wrong and all(self.is_surrogate(rows) for rows in wrong):
             self.say_what_is_meant(wrong)
             reason = "a surrogate stands in for the derivative"
@@ -110,9 +119,9 @@ class _Judge:
             self.verified([self.held(rows) for rows in parameters])
             self.say_what_is_meant(wrong)
             return self.finish(ProgramStatus.VERIFIED, self.not_measured(parameters))
-        weak = [rows for rows in parameters if _is_weak(rows)]
+        weak = [rows for rows in parameters if is_weak(rows)]
         if weak:
-            reason = _weak_reason(weak[0])
+            reason = weak_reason(weak[0])
             self.inconclusive(weak[0], reason)
             return self.finish(ProgramStatus.INCONCLUSIVE, reason)
         self.verified(parameters)
@@ -344,7 +353,7 @@ class _Judge:
         """The rows of a parameter as measured with what is meant as constant held constant."""
         found = {a["iteration"]: a for a in self.attributions_of(rows)}
         if not found or all(r["constant"] for r in rows if r["outcome"] == "differs"):
-            return [_with_copies_held(row) for row in rows]
+            return [with_copies_held(row) for row in rows]
         kept = []
         for row in rows:
             attribution = found.get(row["iteration"])
@@ -478,7 +487,7 @@ class _Judge:
             location=self.backward(rows),
             program=self.program.label,
             evidence=self.evidence(rows),
-            help=_HINTS.get(kind.split("(")[0]),
+            help=HINTS.get(kind.split("(")[0]),
         )
         self.results.append(result)
         self.replays.append((result, self.replay(rows, None)))
@@ -524,7 +533,7 @@ class _Judge:
     ) -> Evidence:
         checks = tuple(
             Check(
-                direction=c["direction"] if _single(rows) else f"{self.names.plain(r)}: {c['direction']}",
+                direction=c["direction"] if single(rows) else f"{self.names.plain(r)}: {c['direction']}",
                 ad=c["ad"],
                 fd=c["fd"],
                 noise=c["noise"],
@@ -669,104 +678,14 @@ class _Judge:
             pairs,
             tuple(self.replays),
             tuple(facts.unmet),
-            objectives=tuple(_first_objectives(self.program.label, facts.episodes)),
+            objectives=tuple(first_objectives(self.program.label, facts.episodes)),
         )
-
-
-_HINTS = {
-    "zero": "the whole gradient is zero: look for an array without requires_grad, a launch outside the tape "
-    "or a kernel compiled without its backward pass",
-    "nan-inf": "look for a square root, a division or a logarithm at zero in the kernels on the tape",
-    "grows-with-iterations": "the error grows with the iteration: zero the gradients (tape.zero()) and use a "
-    "fresh or reset tape in every iteration",
-    "exact-factor": "autodiff is off by one constant factor: look at the seed of the backward pass and for "
-    "launches recorded or gradients counted more than once",
-    "subtly-wrong": "the size is plausible, the value is wrong: look in the kernels on the tape for values "
-    "carried through runtime loops, components assigned twice, in-place updates and custom adjoints",
-    "stale": "the gradient array was read as a live view and changed before it was used: copy it "
-    "(grad.numpy().copy()) before zeroing",
-    "per-window-only": "each pass is right up to where its own tape began: hand the adjoint of what the "
-    "tapes carry on, or record them as one",
-    "sparse": "only some entries are wrong: look for values that leave the tape (numpy, float()), "
-    "counters and branches",
-}
-
-
-def _first_objectives(program: str, episodes: list[dict[str, Any]]) -> Iterator[Objective]:
-    """The objective of each parameter in the first iteration, which no update has touched yet."""
-    for rows in _by_parameter(episodes):
-        first = rows[0]
-        if first["iteration"] == 1 and first.get("value") is not None:
-            value, sigma = float(first["value"]), float(first.get("sigma") or 0.0)
-            curve = tuple(float(row["value"]) for row in rows if row.get("value") is not None)
-            # Random signs are drawn anew where the program does more or less before.
-            drawn = f" drawn at {first['replay']['episode']['start_total']}" if "replay" in first else ""
-            slopes = tuple(
-                Slope(
-                    c["direction"] if c["direction"].startswith("coordinate [") else c["direction"] + drawn,
-                    c["ad"],
-                    c["fd"],
-                    c["noise"],
-                )
-                for c in first["checks"]
-                # The gradient is a direction of its own in every program.
-                if c["direction"] != "gradient" and not c["outcome"].startswith("inconclusive")
-            )
-            yield Objective(program, first["parameter"], value, sigma, curve, slopes)
-
-
-def _by_parameter(episodes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    groups: dict[Any, list[dict[str, Any]]] = {}
-    for row in episodes:
-        groups.setdefault(parameter_key(row), []).append(row)
-    return [sorted(rows, key=lambda r: r["iteration"]) for rows in groups.values()]
-
-
-def _with_copies_held(row: dict[str, Any]) -> dict[str, Any]:
-    """The row as measured with its host copies held constant."""
-    if not row["constant"]:
-        return row
-    return {**row, "checks": row["held"], "outcome": "agrees"}
 
 
 def _listed(numbers: list[int]) -> str:
     """1, 2 and 3"""
     *most, last = map(str, numbers)
     return f"{', '.join(most)} and {last}" if most else last
-
-
-def _single(rows: list[dict[str, Any]]) -> bool:
-    return len({parameter_key(r) for r in rows}) == 1
-
-
-def _is_wrong(rows: list[dict[str, Any]]) -> bool:
-    """A difference counts when it shows again: in a second direction or a second iteration."""
-    differing = [
-        c for r in rows if r["outcome"] == "differs" for c in r["checks"] if c["outcome"] == "differs"
-    ]
-    if len(differing) >= 2 or any(not math.isfinite(c["ad"]) for c in differing):
-        return True  # NaN beside a finite difference leaves nothing to reproduce
-    # A scalar parameter has no second direction; its later iterations were measured where there are any.
-    return bool(differing) and all(math.prod(r["shape"]) * _width(r) == 1 for r in rows)
-
-
-def _is_weak(rows: list[dict[str, Any]]) -> bool:
-    """Nothing agrees, or a difference was seen that could not be reproduced."""
-    outcomes = {r["outcome"] for r in rows}
-    return "agrees" not in outcomes or "differs" in outcomes
-
-
-def _width(row: dict[str, Any]) -> int:
-    return int(row["components"])
-
-
-def _weak_reason(rows: list[dict[str, Any]]) -> str:
-    outcomes = [r["outcome"] for r in rows]
-    if "differs" in outcomes:
-        return "a difference showed in one direction only and could not be reproduced"
-    # That a later iteration has run away says less than why the first could not be measured.
-    telling = [o for o in outcomes if not o.endswith("at this iteration")] or outcomes
-    return telling[-1].removeprefix("inconclusive: ")
 
 
 def _tail(reason: str) -> str:
