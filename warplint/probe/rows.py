@@ -12,6 +12,8 @@ from typing import Any
 from warplint.probe import Objective, Slope
 from warplint.probe.names import parameter_key
 
+_TOO_LATE = "the time limit was reached"
+
 
 def first_objectives(program: str, episodes: list[dict[str, Any]]) -> Iterator[Objective]:
     """The objective of each parameter in the first iteration, which no update has touched yet."""
@@ -82,6 +84,7 @@ def weak_reason(rows: list[dict[str, Any]]) -> str:
     outcomes = [r["outcome"] for r in rows]
     if "differs" in outcomes:
         return "a difference showed in one direction only and could not be reproduced"
-    # That a later iteration has run away says less than why the first could not be measured.
-    telling = [o for o in outcomes if not o.endswith("at this iteration")] or outcomes
+    # That a later iteration has run away, or found no time, says less than why the first could not
+    # be measured.
+    telling = [o for o in outcomes if not o.endswith(("at this iteration", _TOO_LATE))] or outcomes
     return telling[-1].removeprefix("inconclusive: ")

@@ -402,7 +402,9 @@ class Session:
         found = {(m.episode.start, m.episode.serial) for m in measured}
         for episode, iteration, _ in targets:
             if (episode.start, episode.serial) not in found:
-                measured.append(Measured(episode, iteration, problem=f"the measuring run {reason}"))
+                late = time.monotonic() > self.deadline - 2.5
+                problem = "the time limit was reached" if late else f"the measuring run {reason}"
+                measured.append(Measured(episode, iteration, problem=problem))
         return measured
 
     # -- attribution ---------------------------------------------------------------------
