@@ -37,10 +37,10 @@ def static_rows(newton: Path | None, files: int, rounds: int) -> Iterator[Row]:
         yield from static_cost.tree_rows(newton, rounds)
     warp = installed("warp")
     if warp is not None:
-        yield from static_cost.tree_rows(warp, rounds)
+        yield from static_cost.tree_rows(warp, rounds, goals=False)
     with tempfile.TemporaryDirectory() as folder:
         write_tree(Path(folder), files)
-        yield from static_cost.tree_rows(Path(folder), max(1, rounds - 1), name="generated")
+        yield from static_cost.tree_rows(Path(folder), max(1, rounds - 1), goals=False, name="generated")
 
 
 def dynamic_rows() -> Iterator[Row]:
