@@ -228,8 +228,13 @@ def values(array: Any) -> Any:
 
 
 def content(array: Any) -> bytes:
+    return content_of(array, array.size * element_size(array))
+
+
+def content_of(array: Any, size: int) -> bytes:
+    """The content of an array whose size in bytes is known."""
     if array.is_contiguous and array.ptr:  # many times faster, and called at every launch
-        return ctypes.string_at(array.ptr, array.size * element_size(array))
+        return ctypes.string_at(array.ptr, size)
     return memory(array).tobytes()
 
 

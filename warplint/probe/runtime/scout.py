@@ -76,6 +76,8 @@ class Scout(Observer):
         """Arrays that launches update in place off the tape."""
         self.open: dict[int, tuple[Any, Episode]] = {}
         self.looked_into: dict[int, Any] = {}
+        self.stacks: set[tuple] = set()
+        """Call stacks of operations whose lines are noted."""
         """Kernels whose functions are known."""
         self.old_reads: dict[int, tuple[Read, Any]] = {}
         """By an open episode: the read of a gradient that the last pass did not reach, and its owner."""
@@ -92,13 +94,12 @@ class Scout(Observer):
         return state
 
     def digest(self, base: Any) -> int | None:
-        if base.size * arrays.element_size(base) > HASH_LIMIT:
-            return None
-        return hash(arrays.content(base))
+        size = base.size * arrays.element_size(base)
+        return None if size > HASH_LIMIT else hash(arrays.content_of(base, size))
 
     def note_digests(self, event: Event) -> dict[int, int | None]:
         """The content of the operation's arrays as it begins."""
-        found = {id(base): self.digest(base) for base, _ in self.operands(event)}
+        found = {id(base): self.digest(base) for base, _, _ in self.operands(event)}
         event.details["digests"] = found
         return found
 
@@ -300,14 +301,19 @@ class Scout(Observer):
         """Whether a backward call came after an event."""
         return any(b.total >= total for b in self.backwards)
 
-    def operands(self, event: Event) -> list[tuple[Any, Any]]:
-        """The operation's arrays of numbers, each with the array that it is the gradient of."""
+    def operands(self, event: Event) -> list[tuple[Any, Any, bool]]:
+        """The operation's arrays of numbers: each with the array that it is the gradient of, and
+        whether what it held may be used (an array that a kernel only fills begins with it)."""
         found = event.details.get("operands")
         if found is None:
-            roots = {
-                id(base): base for base in (arrays.root(a) for _, a in event.arrays if arrays.is_float(a))
-            }
-            found = [(base, arrays.gradient_owner(base)) for base in roots.values()]
+            kernel = event.details.get("object")
+            roots: dict[int, tuple[Any, bool]] = {}
+            for label, array in event.arrays:
+                if arrays.is_float(array):
+                    base = arrays.root(array)
+                    used = kernel is None or may_read(kernel, label)  # a sum of Warp's own has no kernel
+                    roots[id(base)] = (base, used or (id(base) in roots and roots[id(base)][1]))
+            found = [(base, arrays.gradient_owner(base), used) for base, used in roots.values()]
             event.details["operands"] = found
         return found
 
@@ -320,13 +326,20 @@ class Scout(Observer):
             self.structure.kept = self.memory.per_step()
             self.leave("memory", None)
 
-    def before(self, event: Event) -> None:
+    def note_frames(self, event: Event) -> None:
+        seen = (event.stack, event.recorded, event.kind == "backward")
+        if seen in self.stacks:
+            return
+        self.stacks.add(seen)
         frames = [frame[:2] for frame in event.stack]
         self.structure.lines.update(frames)
         if event.recorded:
             self.structure.taped.update(frames)
         elif event.kind == "backward":
             self.structure.called_back.update(frames)
+
+    def before(self, event: Event) -> None:
+        self.note_frames(event)
         for array in (event.target if event.kind == "read" else event.source, *(a for _, a in event.arrays)):
             if arrays.is_array(array) and arrays.is_gradient(array):
                 self.note_old_read(array, event)
@@ -355,25 +368,19 @@ class Scout(Observer):
 
     def before_launch(self, event: Event) -> None:
         self.chain_inputs.clear()
-        owned = {id(owner) for _, owner in self.operands(event) if owner is not None}
+        operands = self.operands(event)
+        owned = {id(owner) for _, owner, _ in operands if owner is not None}
         self.note_digests(event)
-        for base, owner in self.operands(event):
+        for base, owner, used in operands:
             if owner is not None:
                 continue
             if id(base) in owned and not event.recorded:
                 continue  # parameter and gradient together, off the tape: the update itself
-            if self.may_read(base, event):
+            if used:
                 self.use(base, event)
-        for base, owner in self.operands(event) if owned else ():
+        for base, owner, _ in operands if owned else ():
             if owner is not None:
                 self.note_read(base, event, "launch")
-
-    def may_read(self, base: Any, event: Event) -> bool:
-        """Whether the launch may use what ``base`` held: an array it only fills begins with it."""
-        kernel = event.details.get("object")
-        if kernel is None:
-            return True  # a sum of Warp's own
-        return any(arrays.root(a) is base and may_read(kernel, label) for label, a in event.arrays)
 
     def note_functions(self, event: Event) -> None:
         kernel = event.details["object"]
@@ -388,8 +395,8 @@ class Scout(Observer):
     def note_changes(self, event: Event) -> None:
         before = event.details.pop("digests", {})
         operands = self.operands(event)
-        updated = {id(owner) for _, owner in operands if owner is not None and not event.recorded}
-        for base, owner in operands:
+        updated = {id(owner) for _, owner, _ in operands if owner is not None and not event.recorded}
+        for base, owner, used in operands:
             digest = self.digest(base)
             changed = digest is None or digest != before.get(id(base))
             if owner is not None:
@@ -404,7 +411,7 @@ class Scout(Observer):
                         state.episode.written = True
                 state.digest = digest
             elif changed or id(base) in updated:
-                in_place = changed and event.tape is None and not updated and self.may_read(base, event)
+                in_place = changed and event.tape is None and not updated and used
                 self.touch(base, in_place=in_place)
                 birth = arrays.birth(base)
                 if in_place and birth is not None:
@@ -425,7 +432,7 @@ class Scout(Observer):
 
     def before_reduce(self, event: Event) -> None:
         self.note_digests(event)
-        for base, owner in self.operands(event):
+        for base, owner, _ in self.operands(event):
             if owner is None:
                 self.use(base, event)
             else:
