@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from warplint.model import Account, Course, Iteration, Localization, Location, Place, Program
+from warplint.probe.causes.base import listed
 from warplint.probe.facts import Facts, Paths
 
 _READS = {
@@ -421,8 +422,7 @@ def _spot(stack: list[Any], paths: Paths) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    unique = [f"`{name}`" for name in dict.fromkeys(names)][:3]
-    return " and ".join([", ".join(unique[:-1]), unique[-1]] if len(unique) > 1 else unique)
+    return listed(list(dict.fromkeys(names)))
 
 
 def _float(value: Any) -> float:
