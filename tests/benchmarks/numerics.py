@@ -3,12 +3,14 @@
 Correct programs must never be called wrong; programs with a gradient scaled by 0.95 or with one
 path cut must never be called verified. Prints one row for each kind of program and the reasons
 of what stayed inconclusive; exits with 1 where a target is missed. Warp's kernel cache is
-``WARP_CACHE_PATH`` where set; the first run compiles the six families' kernels.
+``WARP_CACHE_PATH`` where set; the first run compiles the six families' kernels. The whole takes
+hours: ``--log FILE`` keeps every outcome, and a run with the same file goes on where it ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
@@ -17,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "probe" / "numerics"))
 
 from numerics_harness import Run, explain, run_programs, warm_up
-from numerics_programs import CORRECT, VARIANTS, generate
+from numerics_programs import CORRECT, VARIANTS, RandomProgram, generate
 
 TARGETS = {"inconclusive": 0.10, "inconclusive with kinks": 0.35, "wrong found": 0.80}
 
@@ -29,30 +31,59 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="programs run at the same time")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--verbose", action="store_true", help="explain every unexpected outcome")
+    parser.add_argument(
+        "--log", type=Path, help="append outcomes; skip the programs already in it"
+    )
     options = parser.parse_args()
 
     seeds = range(options.first, options.first + options.count)
     programs = [generate(seed, variant) for variant in options.variants for seed in seeds]
-    warm_up(programs)
+    known = read_log(options.log, programs)
+    wanted = [p for p in programs if p.name not in known]
+    warm_up(wanted)
     began = time.monotonic()
     done = 0
 
     def tell(run: Run) -> None:
         nonlocal done
         done += 1
+        if options.log is not None:
+            write_log(options.log, run)
         expected = "verified" if run.program.variant == CORRECT else "wrong"
         if options.verbose and run.status != expected:
             print("\n".join(explain(run)), flush=True)
         if sys.stderr.isatty():
-            print(f"\r{done}/{len(programs)}", end="", file=sys.stderr, flush=True)
+            print(f"\r{done}/{len(wanted)}", end="", file=sys.stderr, flush=True)
 
-    runs = run_programs(programs, jobs=options.jobs, tell=tell)
+    runs = [*known.values(), *run_programs(wanted, jobs=options.jobs, tell=tell)]
     print_table(runs)
     print(f"{time.monotonic() - began:.0f} s")
     missed = misses(runs)
     for line in missed:
         print(f"missed: {line}")
     return 1 if missed else 0
+
+
+_LOGGED = ("status", "reason", "forward_passes", "seconds")
+
+
+def read_log(log: Path | None, programs: list[RandomProgram]) -> dict[str, Run]:
+    """The outcomes of ``programs`` that an earlier run has written, by the program's name."""
+    if log is None or not log.exists():
+        return {}
+    rows = {row["name"]: row for row in map(json.loads, log.read_text(encoding="utf-8").splitlines())}
+    return {
+        p.name: Run(p, *(rows[p.name][name] for name in _LOGGED))
+        for p in programs
+        if p.name in rows and rows[p.name]["source"] == p.source_hash
+    }
+
+
+def write_log(log: Path, run: Run) -> None:
+    row = {"name": run.program.name, "source": run.program.source_hash}
+    row |= {name: getattr(run, name) for name in _LOGGED}
+    with log.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
 
 
 def groups(runs: list[Run]) -> dict[tuple[str, bool], list[Run]]:

@@ -7,6 +7,7 @@ programs of a family and variant share their kernels, so that Warp compiles them
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from dataclasses import dataclass
@@ -42,6 +43,10 @@ class RandomProgram:
     @property
     def name(self) -> str:
         return f"{self.family}_{self.seed}_{self.variant}"
+
+    @property
+    def source_hash(self) -> str:
+        return hashlib.sha256(self.source.encode()).hexdigest()[:16]
 
 
 LOOPS = {

@@ -38,7 +38,7 @@ def dense(
 def activate(x: wp.array2d(dtype=float), relu: int, y: wp.array2d(dtype=float)):
     s, j = wp.tid()
     if relu == 1:
-        y[s, j] = wp.max(x[s, j], 0.0)
+        y[s, j] = wp.max(x[s, j], 0.1 * x[s, j])  # leaky: no unit is dead, each path carries a gradient
     else:
         y[s, j] = wp.tanh(x[s, j])
 
