@@ -31,9 +31,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="programs run at the same time")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--verbose", action="store_true", help="explain every unexpected outcome")
-    parser.add_argument(
-        "--log", type=Path, help="append outcomes; skip the programs already in it"
-    )
+    parser.add_argument("--log", type=Path, help="append outcomes; skip the programs already in it")
     options = parser.parse_args()
 
     seeds = range(options.first, options.first + options.count)

@@ -33,6 +33,8 @@ class ProbeSettings:
     """Environment variables that the programs need."""
     parameters: tuple[str, ...] = ()
     """Names of the parameters to measure; none: all that are found."""
+    objective: str | None = None
+    """Name of the number to take finite differences of; none: what the backward pass is given."""
     tracker: bool = False
     """Whether Warp's own overwrite tracker is run as well, for its warnings."""
     investigate: bool = False

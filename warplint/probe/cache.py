@@ -102,7 +102,7 @@ def key_of(
         "overrides": [list(pair) for pair in settings.overrides],
         "requests": sorted({json.dumps([f.rule, to_plain(f.request)]) for f in findings if f.request}),
         "environment": {**environment, **dict(settings.env)},
-        "parameters": list(settings.parameters),
+        "parameters": [list(settings.parameters), settings.objective],
         "investigate": [settings.investigate, settings.horizon, settings.iteration],
     }
     return hashlib.blake2b(json.dumps(known, sort_keys=True).encode(), digest_size=20).hexdigest()

@@ -126,6 +126,7 @@ def program_spec(program: Program, settings: ProbeSettings, entry: Path, directo
         "overrides": overrides,
         "tracker": settings.tracker,
         "parameters": list(settings.parameters),
+        "objective": settings.objective,
         "investigate": settings.investigate,
         "horizon": settings.horizon,
         "iteration": settings.iteration,

@@ -28,6 +28,11 @@ def is_objective_name(name: str | None) -> bool:
     return bool(name and NAMED.search(name.lower().replace("_", " ")))
 
 
+def names(label: str, name: str | None) -> bool:
+    """Whether a name means what bears this label: the whole of it, or the last name in it."""
+    return name is not None and name in (label, label.rsplit(".", 1)[-1])
+
+
 class Figure:
     """One number: its value, what the program calls it, and its last digit."""
 
@@ -40,8 +45,10 @@ class Figure:
 class Figures:
     """Collects the numbers of one run until :meth:`close`."""
 
-    def __init__(self, sites: Sites) -> None:
+    def __init__(self, sites: Sites, named: str | None = None) -> None:
         self.sites = sites
+        self.named = named
+        """The name of the objective where the user gave one; else names that sound like one are noted."""
         self.found: dict[tuple, Figure] = {}
         self.counts: dict[tuple, int] = {}
         self.print: Callable[..., Any] = builtins.print
@@ -57,6 +64,9 @@ class Figures:
         while frame is not None:
             self.note_locals(frame, "frame")
             frame = frame.f_back  # type: ignore[assignment]
+
+    def is_wanted(self, name: str) -> bool:
+        return name == self.named if self.named is not None else is_objective_name(name)
 
     # -- where numbers are met -------------------------------------------------------------
 
@@ -84,7 +94,7 @@ class Figures:
     def profile(self, frame: Any, event: str, result: Any) -> None:
         if event != "return" or self.sites.name(frame.f_code.co_filename) is None:
             return
-        if is_objective_name(frame.f_code.co_name):
+        if self.is_wanted(frame.f_code.co_name):
             place = ("return", self.sites.name(frame.f_code.co_filename), frame.f_lineno)
             self.note(result, frame.f_code.co_name, (*place, self.count(place), 0))
         self.note_locals(frame, "local")
@@ -96,7 +106,7 @@ class Figures:
         place = (kind, file, frame.f_code.co_firstlineno)
         occurrence = self.count(place)
         for name, value in list(frame.f_locals.items()):
-            if is_objective_name(name) and isinstance(value, (float, np.floating)):
+            if self.is_wanted(name) and isinstance(value, (float, np.floating)):
                 self.add((*place, occurrence, name), Figure(float(value), name, 0.0, (file, frame.f_lineno)))
 
     def read(self, event: Event) -> None:
@@ -107,6 +117,20 @@ class Figures:
             born = arrays.birth(arrays.root(target))
             name = self.sites.label(born.stack) if born is not None else None
             self.note(arrays.values(target), name or "", ("read", *event.name, 0))
+
+    def read_array(self, births: arrays.Births) -> None:
+        """The array of one number that bears the objective's name, the youngest if there are several."""
+        found: dict[int, tuple[Any, str, tuple]] = {}
+        for array in list(births.live.values()):
+            born = arrays.birth(array)
+            if born is None or not born.stack or not arrays.is_float(array) or array.size != 1:
+                continue
+            label = self.sites.label(born.stack)
+            if label is not None and names(label, self.named):
+                found[born.ordinal] = (array, label, born.stack[0][:2])
+        if found:
+            array, label, place = found[max(found)]
+            self.note(arrays.values(array), label, ("array", *place, 0))
 
     # -- keeping ---------------------------------------------------------------------------
 

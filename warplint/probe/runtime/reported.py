@@ -48,13 +48,20 @@ class Reported:
 class ReportRun(Observer):
     """Runs the program up to the next version of the parameter and reports the numbers it shows."""
 
-    def __init__(self, stream: Stream, reporter: Reporter, measured: Measured, displace: Any = None) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        reporter: Reporter,
+        measured: Measured,
+        displace: Any = None,
+        named: str | None = None,
+    ) -> None:
         self.stream = stream
         self.reporter = reporter
         self.episode = measured.episode
         self.displace = displace
         """(event name, array serial, displacement), or a displacement of the parameter."""
-        self.figures = Figures(stream.sites)
+        self.figures = Figures(stream.sites, named)
         self.started = False
         self.writers: dict[int, tuple] = {}
         self.seeded: list[dict[str, Any]] = []
@@ -128,8 +135,26 @@ class ReportRun(Observer):
 
     def leave(self) -> None:
         self.figures.close()
+        if self.figures.named is not None:
+            self.figures.read_array(self.stream.births)
         found = {key: (f.value, f.name, f.digit, f.line) for key, f in self.figures.found.items()}
         self.reporter.leave({"figures": found, "seeded": self.seeded})
+
+
+def judged_again(check: judge.Judgement, near: float, far: float, digit: float, t: float) -> judge.Judgement:
+    """A check with the finite difference of a shown number, at the steps ``t`` and ``4 t``."""
+    blur = abs(far - near) / 3.0 + 2.0 * digit / t
+    signal = max(abs(near), abs(check.ad))
+    differs = abs(check.ad - near) > max(2.0 * blur, 0.02 * signal)
+    return dataclasses.replace(
+        check,
+        fd=near,
+        uncertainty=blur,
+        step=t,
+        outcome=judge.DIFFERS if differs else judge.AGREES,
+        signal=signal,
+        one_sided=None,
+    )
 
 
 class Comparison:
@@ -272,22 +297,7 @@ class Comparison:
             far = self.along(vector, 4.0 * t).get(key)
             if near is None or far is None:
                 return None
-            blur = abs(far - near) / 3.0 + 2.0 * figure.digit / t
-            differs = abs(check.ad - near) > max(2.0 * blur, 0.02 * max(abs(near), abs(check.ad)))
-            checks.append(
-                (
-                    name,
-                    dataclasses.replace(
-                        check,
-                        fd=near,
-                        uncertainty=blur,
-                        step=t,
-                        outcome=judge.DIFFERS if differs else judge.AGREES,
-                        signal=max(abs(near), abs(check.ad)),
-                        one_sided=None,
-                    ),
-                )
-            )
+            checks.append((name, judged_again(check, near, far, figure.digit, t)))
         wrong = sum(c.outcome == judge.DIFFERS for _, c in checks)
         if wrong < min(2, int(np.size(measured.start))):
             return None

@@ -37,6 +37,7 @@ from . import (  # noqa: E402
 )
 from .attribute import Attribution, Attributor  # noqa: E402
 from .causes import adjoints  # noqa: E402
+from .declared import Declared  # noqa: E402
 from .forks import ChildFailure, Reporter, run_in_child  # noqa: E402
 from .launch_tests import LaunchTests  # noqa: E402
 from .loading import LOADING  # noqa: E402
@@ -142,7 +143,7 @@ class Session:
     """Runs the stages for one program and sends what it finds.
 
     ``spec`` keys: ``program``, ``directory``, ``root`` (paths), ``arguments``, ``seconds``,
-    ``device``, ``overrides``, ``requests`` (what static findings ask to have decided).
+    ``device``, ``overrides``, ``objective``, ``requests`` (what static findings ask to have decided).
     """
 
     def __init__(self, spec: dict[str, Any], send: Callable[[dict[str, Any]], None], started: float) -> None:
@@ -410,19 +411,27 @@ class Session:
     # -- attribution ---------------------------------------------------------------------
 
     def compare_reported(self, measured: list[Measured]) -> list[Measured]:
-        """Where all gradients are right: are they those of what the program reports?"""
+        """Where all gradients are right: are they those of what the program reports?
+
+        Or of the number that the user named as the objective, whatever else was found.
+        """
+        if self.spec.get("objective"):
+            declared = Declared(self.stream, self.run_user, str(self.spec["objective"]), self.deadline - 1.0)
+            again = [declared.measure(m) for m in measured]
+            self.forward_passes += declared.runs
+            return again
         if any(m.outcome == judge.DIFFERS for m in measured):
             return measured
         for position, m in enumerate(measured):
             seeded = any(b.kind == "seeds" for b in m.episode.backwards)
             if m.iteration == 1 and seeded and m.outcome == judge.AGREES:
                 comparison = Comparison(self.stream, self.run_user, m, self.deadline - 1.0)
-                again = comparison.compare()
+                other = comparison.compare()
                 self.forward_passes += comparison.runs
-                if again is not None:
+                if other is not None:
                     # What later iterations show of the seeded sum is beside the point.
                     rest = [o for o in measured[position + 1 :] if not _same_parameter(o, m)]
-                    return [*measured[:position], again, *rest]
+                    return [*measured[:position], other, *rest]
         return measured
 
     def attribute(self, measured: list[Measured]) -> list[tuple[Measured, Attribution]]:

@@ -18,7 +18,7 @@ class SeedMismatch(Kind):
         super().__init__(run)
         self.causes: list[dict[str, Any]] = []
         reported = run.measured.reported
-        if reported is not None:
+        if reported is not None and reported.derivative is not None:
             file, line = reported.stack[0][:2] if reported.stack else ("?", 0)
             self.causes.append(
                 {
