@@ -25,9 +25,11 @@ ROOMS = {
     "words": set(),
     "combine": {"model"},
     "buffers": set(),
-    "source": {"model", "store", "buffers"},
-    "static": {"model", "source", "checks", "words"},
-    "checks": {"model", "source", "static"},
+    "versions": set(),
+    "pythons": set(),
+    "source": {"model", "store", "buffers", "pythons", "versions"},
+    "static": {"model", "source", "checks", "words", "versions"},
+    "checks": {"model", "source", "static", "versions"},
     "report": {"model", "rulebook"},
     "cli": {
         *("model", "config", "rulebook", "buffers", "source", "static", "probe"),
@@ -37,10 +39,10 @@ ROOMS = {
         *("model", "config", "rulebook", "buffers", "source", "static", "checks", "probe", "report", "cli"),
     },
     "fixes": {"model", "source", "probe"},
-    "probe": {"model", "store", "combine", "buffers", "words"},
+    "probe": {"model", "store", "combine", "buffers", "words", "pythons", "versions"},
 }
 NEVER_RUN = ("source", "static", "checks", "report", "cli", "config", "rulebook", "model", "store", "combine")
-NEVER_RUN += ("buffers", "words", "fixes", "server")
+NEVER_RUN += ("buffers", "words", "fixes", "server", "pythons", "versions")
 RUNTIME_MAY = {"numpy", "warp"}
 # In the user's process the folder is on the path by itself, under its own name.
 RUNTIME_NAMES = {"runtime", *(path.stem for path in (PACKAGE / "probe" / "runtime").glob("*.py"))}

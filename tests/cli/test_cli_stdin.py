@@ -156,3 +156,34 @@ def test_standard_input_that_is_closed(typed, monkeypatch, warplint):
     monkeypatch.setattr("sys.stdin", None)
     run = warplint("-")
     assert (run.status, run.err) == (2, "warplint: error: cannot read standard input: it is closed\n")
+
+
+COPIED = """import warp as wp
+
+from helper import double
+
+
+@wp.kernel
+def add(y: wp.array(dtype=float), z: wp.array(dtype=float), loss: wp.array(dtype=float)):
+    loss[wp.tid()] = y[wp.tid()] + z[wp.tid()]
+
+
+x, y = (wp.zeros(4, dtype=float, requires_grad=True) for _ in range(2))
+loss = wp.zeros(4, dtype=float, requires_grad=True)
+with wp.Tape() as tape:
+    wp.launch(double, dim=4, inputs=[x], outputs=[y])
+    z = wp.clone(y)
+    wp.launch(add, dim=4, inputs=[y, z], outputs=[loss])
+tape.backward(loss)
+"""
+
+
+def test_a_buffer_has_the_warp_of_its_project(typed, tmp_path, monkeypatch):
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    told = {}
+    for version in ("1.16.0", "1.17.0"):
+        (tmp_path / "requirements.txt").write_text(f"warp-lang=={version}\n")
+        run = typed(COPIED, "--stdin-filename", "fit.py", "--format", "json")
+        told[version] = [place for place in places(run) if place.endswith("WL109")]
+    assert told == {"1.16.0": ["fit.py:15 WL109"], "1.17.0": []}

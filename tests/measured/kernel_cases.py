@@ -252,7 +252,16 @@ ELEMENTS = {
     "ma[i][0] = vec": ("wp.mat22", "a[i][0] = wp.vec2(e, 0.0)", "a[i][0, 0]"),
     "ma[i][0,1] += e": ("wp.mat22", "a[i][0, 1] += e", "a[i][0, 1]"),
     "sa[i] = struct": ("P", "u = P(wp.vec3(0.0, 0.0, 0.0), e)\na[i] = u", "a[i].m"),
+    "ta[i].p = vec": (
+        "wp.transform",
+        "a[i].p = wp.vec3(e, 0.0, 0.0)",
+        "wp.transform_get_translation(a[i])[0]",
+    ),
     "sa[i].m = e": ("P", "a[i].m = e", "a[i].m"),
+    "sa[i].m += e": ("P", "a[i].m += e", "a[i].m"),
+    "sa[i].v = vec": ("P", "a[i].v = wp.vec3(e, 0.0, 0.0)", "a[i].v[0]"),
+    "sa[i].v.x = e": ("P", "a[i].v.x = e", "a[i].v[0]"),
+    "sa[i].v[0] += e": ("P", "a[i].v[0] += e", "a[i].v[0]"),
     "sa[i].v[0] = e": ("P", "a[i].v[0] = e", "a[i].v[0]"),
     "sa[i].v += vec": ("P", "a[i].v += wp.vec3(e, 0.0, 0.0)", "a[i].v[0]"),
     "s=sa[i]; s.m=e; sa[i]=s": ("P", "s = a[i]\ns.m = e\na[i] = s", "a[i].m"),
@@ -358,6 +367,7 @@ WHERE = [
     at(
         "15_sqrt_if_neg", "z = x[i]\nr = float(0.0)\nif z > 0.0:\n    r = wp.sqrt(z)\ny[i] = r", "[-1.0, 4.0]"
     ),
+    local("15_ternary_selects_array_element", "v = x[i] if i > 0 else x[2 - i]\ny[i] = v * v"),
     at("15_div_where_at0", "z = x[i]\ny[i] = wp.where(z == 0.0, 1.0, wp.sin(z) / z)", "[0.0, 1.0]", "WL304"),
 ]
 FLAT = [

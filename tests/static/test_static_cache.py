@@ -134,6 +134,46 @@ def test_a_change_anywhere_counts(name, text, report, tree):
     assert report("train.py") == report("--no-cache", "train.py")
 
 
+COPIED_AGAIN = """\
+import warp as wp
+from library import grad, square, total
+
+x, y, loss = grad(), grad(), grad(1)
+with wp.Tape() as tape:
+    wp.launch(square, 3, [x], [y])
+    z = wp.clone(y)
+    wp.launch(total, 3, [y], [loss])
+    wp.launch(total, 3, [z], [loss])
+tape.backward(loss)
+"""
+
+
+def test_what_is_known_of_one_version_of_warp_is_not_said_of_another(report, tree, monkeypatch):
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    (tree / "again.py").write_text(COPIED_AGAIN)
+    told = {}
+    for version in ("1.19.0", "1.16.0", "1.17.0", "1.13.0"):
+        (tree / "requirements.txt").write_text(f"warp-lang=={version}\n")
+        told[version] = "WL109" in rules(report())
+    assert told == {"1.19.0": False, "1.16.0": True, "1.17.0": False, "1.13.0": True}
+
+
+def test_each_program_has_the_warp_of_its_own_environment(report, tree, monkeypatch):
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    (tree / "old" / ".venv" / "lib" / "python3.11" / "site-packages" / "warp_lang-1.16.0.dist-info").mkdir(
+        parents=True
+    )
+    (tree / "old" / ".venv" / "pyvenv.cfg").write_text("")
+    for folder in ("old", "new"):
+        (tree / folder).mkdir(exist_ok=True)
+        (tree / folder / "library.py").write_text(LIBRARY)
+        (tree / folder / "again.py").write_text(COPIED_AGAIN)
+    found = [r["location"]["file"] for r in json.loads(report())["results"] if r["rule"] == "WL109"]
+    assert found == ["old/again.py"]
+
+
 def test_a_file_that_comes_to_stand_before_another(report, tree):
     (tree / "jobs").mkdir()
     (tree / "jobs" / "train.py").write_text((tree / "train.py").read_text())

@@ -21,9 +21,11 @@ from warplint.checks import (
 )
 from warplint.checks.base import location
 from warplint.model import Counterfactual, Finding, Location, ProbeRequest, Related
+from warplint.versions import concern
 
 if TYPE_CHECKING:
     from warplint.static.kernels.summary import Fault, KernelSummary
+    from warplint.versions import Version
 
 __all__ = ["alone_findings", "custom_adjoint"]
 
@@ -44,13 +46,13 @@ class _Kernel:
     label: str
 
 
-def alone_findings(summary: KernelSummary) -> Iterator[Finding]:
+def alone_findings(summary: KernelSummary, warp: Version | None = None) -> Iterator[Finding]:
     """What may be wrong with the adjoint of one kernel, whatever is done with it."""
     if not summary.backward:
         return
     for rule in _RULES:
         for fault in summary.faults:
-            if fault.kind in rule.KINDS:
+            if fault.kind in rule.KINDS and concern(fault.versions, warp):
                 yield _about_fault(rule, summary, fault)
     for item in summary.multiplies:
         factors = " and ".join(f"`{p}`" for p in sorted(item.factors))

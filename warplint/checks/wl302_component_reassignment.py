@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from warplint.static.kernels.summary import Fault
 
 RULE = "WL302"
-KINDS = (FaultKind.COMPONENT, FaultKind.STRUCT_COMPONENT, FaultKind.UPDATE)
+KINDS = (
+    FaultKind.COMPONENT,
+    FaultKind.STRUCT_COMPONENT,
+    FaultKind.UPDATE,
+    FaultKind.FIELD,
+    FaultKind.ELEMENT_PART,
+)
 _OPTION = "enable_vector_component_overwrites"
 
 
@@ -40,6 +46,20 @@ def describe(event: Event, fault: Fault) -> tuple[str, str, str]:
             f"`{event.label}` assigns a component of `{name}`, a field of a local struct: no derivative "
             "passes through such an assignment",
             f"make the whole vector first and assign `{name}` once",
+            "",
+        )
+    if fault.kind is FaultKind.FIELD:
+        return (
+            f"`{event.label}` assigns `{name}`, a field of a local struct: before Warp 1.15 no derivative "
+            "passes through such an assignment",
+            "give the fields to the constructor of the struct, or use plain local variables",
+            "",
+        )
+    if fault.kind is FaultKind.ELEMENT_PART:
+        return (
+            f"`{event.label}` assigns `{name}`, a part of an array element: before Warp "
+            f"{fault.versions.rpartition('<')[2]} no derivative passes through such an assignment",
+            "compute the whole element in a local variable and store it once",
             "",
         )
     if fault.kind is FaultKind.UPDATE:

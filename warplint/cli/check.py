@@ -98,6 +98,7 @@ def check(
         jobs=options.jobs,
         # What is shown by made-up arguments only is not asked for where the user names a program.
         alone=options.probe != "none" and not options.entries,
+        python=options.settings.get("python"),
     )
     cache.save()
     clock.lap("static")

@@ -198,7 +198,9 @@ class _Runs:
         files = [file for file in self.files if file.display in names and file.display not in contents]
         files += [stages.edited(root, name, data) for name, data in contents.items()]
         files.sort(key=lambda file: file.display)
-        static = stages.analyze(files, programs, root=root, cache=Cache(), jobs=1)
+        static = stages.analyze(
+            files, programs, root=root, cache=Cache(), jobs=1, python=self.options.settings.get("python")
+        )
         settings = {
             **self.options.settings,
             **({} if saved else {"overlay": tuple(sorted(contents.items())), "evidence": False}),

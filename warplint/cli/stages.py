@@ -83,11 +83,17 @@ def analyze(
     cache: Cache,
     jobs: int,
     alone: bool = False,
+    python: str | None = None,
 ) -> Any:
-    """The static pass over all files; with ``alone``, over kernels that no program loads as well."""
+    """The static pass over all files; with ``alone``, over kernels that no program loads as well.
+
+    ``python`` is the interpreter that was named, if one was.
+    """
+    from warplint.source.installed import Installed
     from warplint.static import analyze
 
-    return analyze(files, programs, root=root, cache=cache, jobs=jobs, alone=alone)
+    warp = Installed(root, python).of
+    return analyze(files, programs, root=root, cache=cache, jobs=jobs, alone=alone, warp=warp)
 
 
 def probe(

@@ -66,7 +66,14 @@ def verify(options: Options, path: Path, arguments: tuple[str, ...], rules: Mapp
     subject = _subject(options, path, arguments, cache)
     stages.prepare(subject.files, cache, options.jobs)
     readable = [file for file in subject.files if not file.problem]
-    static = stages.analyze(readable, [subject.program], root=options.root, cache=cache, jobs=options.jobs)
+    static = stages.analyze(
+        readable,
+        [subject.program],
+        root=options.root,
+        cache=cache,
+        jobs=options.jobs,
+        python=options.settings.get("python"),
+    )
     cache.save()
     with progress(quiet=False, verbose=options.verbose) as report_progress:
         probed = stages.probe(

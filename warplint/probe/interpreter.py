@@ -12,9 +12,8 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,8 @@ from typing import Any
 from warplint import __version__, store
 from warplint.probe import sandbox
 from warplint.probe.scratch import Scratch
-
-OLDEST, NEWEST = (1, 13), (1, 19)
-"""Versions of Warp that warplint is tested with."""
+from warplint.pythons import candidates
+from warplint.versions import NEWEST, OLDEST, parse
 
 _QUESTION = """
 import sys
@@ -82,11 +80,8 @@ class Interpreter:
     @property
     def note(self) -> str | None:
         """Something worth saying about it, one line."""
-        try:
-            version = tuple(int(part) for part in self.warp.split(".")[:2])
-        except ValueError:
-            version = ()
-        if len(version) == 2 and OLDEST <= version <= NEWEST:
+        version = parse(self.warp)
+        if version is not None and OLDEST <= version <= NEWEST:
             return None
         low, high = (".".join(map(str, bound)) for bound in (OLDEST, NEWEST))
         return f"Warp {self.warp} is not among the versions warplint is tested with ({low} to {high})"
@@ -107,7 +102,7 @@ def choose(program: Path, explicit: str | None, root: Path) -> Interpreter:
             raise NoInterpreter(f"{explicit}: {answer}")
         return answer
     tried: dict[str, str] = {}
-    for path, origin in _candidates(program, root):
+    for path, origin in candidates(program, root):
         if path in tried or not os.access(path, os.X_OK):
             continue
         answer = _ask(path, origin)
@@ -117,27 +112,6 @@ def choose(program: Path, explicit: str | None, root: Path) -> Interpreter:
     raise NoInterpreter(
         "no Python with Warp was found; give one with --python. Tried " + "; ".join(tried.values())
     )
-
-
-def _candidates(program: Path, root: Path) -> Iterator[tuple[str, str]]:
-    """Interpreters in the order of how sure it is that they are the project's."""
-    if os.environ.get("VIRTUAL_ENV"):
-        yield _python_of(Path(os.environ["VIRTUAL_ENV"])), "VIRTUAL_ENV"
-    directory, root = program.resolve().parent, root.resolve()
-    while True:
-        for name in (".venv", "venv"):
-            if (directory / name / "pyvenv.cfg").is_file():
-                yield _python_of(directory / name), f"{name} of the project"
-        if directory == root or not directory.is_relative_to(root):
-            break
-        directory = directory.parent
-    if os.environ.get("CONDA_PREFIX"):
-        yield _python_of(Path(os.environ["CONDA_PREFIX"])), "CONDA_PREFIX"
-    yield os.path.abspath(sys.executable), "warplint's own Python"
-
-
-def _python_of(prefix: Path) -> str:
-    return os.path.abspath(prefix / "bin" / "python")
 
 
 @functools.cache

@@ -128,4 +128,5 @@ def _producer() -> list[str]:
                 if name.endswith(".py"):
                     status = os.stat(os.path.join(directory, name))
                     parts.append(f"{name} {status.st_size} {status.st_mtime_ns}")
+    parts.append(str(os.stat(package / "versions.py").st_mtime_ns))
     return parts

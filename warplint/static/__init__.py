@@ -6,13 +6,14 @@ screen, and not before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from warplint.model import Finding, Program
 from warplint.source.cache import Cache
 from warplint.source.discovery import SourceFile
+from warplint.versions import Version
 
 __all__ = ["StaticResult", "analyze"]
 
@@ -38,10 +39,12 @@ def analyze(
     cache: Cache | None = None,
     jobs: int = 1,
     alone: bool = False,
+    warp: Callable[[Path], Version | None] = lambda file: None,
 ) -> StaticResult:
     """Run every check on every tape scope that is reached from ``programs`` and ``files``.
 
     With ``alone``, kernels in files that no program loads are looked at by themselves, too.
+    ``warp`` says which version of Warp a program runs with: what is right in it is not reported.
     Neither ``cache`` nor ``jobs`` changes the result.
     """
     relevant = any(f.screened or (alone and f.has_kernels) for f in files)
@@ -49,4 +52,4 @@ def analyze(
         return StaticResult()
     from warplint.static.outcomes import analyze_files
 
-    return analyze_files(files, programs, Path(root).absolute(), cache or Cache(), jobs, alone)
+    return analyze_files(files, programs, Path(root).absolute(), cache or Cache(), jobs, alone, warp)

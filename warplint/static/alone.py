@@ -15,6 +15,8 @@ from warplint.static.host.core import BudgetExceededError, Project
 from warplint.static.host.library import Interpreter
 from warplint.static.host.values import Function, Module
 from warplint.static.kernels.summary import Site
+from warplint.static.outcomes import Warp
+from warplint.versions import Version
 
 __all__ = ["find_alone"]
 
@@ -23,11 +25,12 @@ _STEPS = 600_000
 
 
 def find_alone(
-    files: Sequence[SourceFile], project: Project, recorded: frozenset[str]
+    files: Sequence[SourceFile], project: Project, recorded: frozenset[str], warp: Warp
 ) -> tuple[tuple[Finding, ...], str]:
     """The findings, and what went wrong if the interpreter failed.
 
-    ``recorded`` names kernels that are seen on a tape elsewhere, as ``file name``.
+    ``recorded`` names kernels that are seen on a tape elsewhere, as ``file name``; ``warp`` the version
+    of Warp that a file meets.
     """
     if not files:
         return (), ""
@@ -38,7 +41,7 @@ def find_alone(
         with paused_collector():
             interpreter = Interpreter(project, files[0])
             for file in files:
-                found += _of_file(file, interpreter, recorded)
+                found += _of_file(file, interpreter, recorded, warp(file.path))
     except Exception as error:  # what was found before is as good as ever
         return tuple(found), f"internal error in the static pass: {type(error).__name__}: {error}"
     finally:
@@ -46,7 +49,9 @@ def find_alone(
     return tuple(found), ""
 
 
-def _of_file(file: SourceFile, interpreter: Interpreter, recorded: frozenset[str]) -> Iterator[Finding]:
+def _of_file(
+    file: SourceFile, interpreter: Interpreter, recorded: frozenset[str], warp: Version | None
+) -> Iterator[Finding]:
     from warplint.checks.alone import alone_findings, custom_adjoint
     from warplint.checks.base import location
 
@@ -66,7 +71,7 @@ def _of_file(file: SourceFile, interpreter: Interpreter, recorded: frozenset[str
                 continue
             launched = f"{file.display} {value.name}" in recorded
             if value.kind == "kernel" and not launched and interpreter.goes_back(value):
-                yield from alone_findings(interpreter.summary(value))
+                yield from alone_findings(interpreter.summary(value), warp)
         except (BudgetExceededError, RecursionError):
             interpreter.reset()
             continue

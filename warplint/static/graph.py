@@ -29,8 +29,10 @@ from warplint.static.kernels.summary import (
     InPlaceUpdate,
     Need,
 )
+from warplint.versions import Version as WarpVersion
+from warplint.versions import concern
 
-__all__ = ["Cut", "Hazard", "Reset", "ScopeGraph", "Version"]
+__all__ = ["Cut", "Hazard", "Operation", "Reset", "ScopeGraph", "Version"]
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,17 @@ class Cut:
     source: Binding
 
 
+Operation = tuple[Event, dict[str, Version], dict[str, Version]]
+"""An event with the versions it read and made, by path."""
+
+
 class ScopeGraph:
     """Versions, operations and activity of one recording."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, warp: WarpVersion | None = None) -> None:
         self.recording = recording
+        self.warp = warp
+        """The version of Warp that the program runs with, where that is known."""
         self.events = recording.events
         self.real: Any = nx.DiGraph()
         """Derivative edges that exist, given ``requires_grad`` and what was recorded."""
@@ -281,6 +289,13 @@ class ScopeGraph:
         if binding is None or binding.requires_grad is False or not binding.differentiable:
             return False
         return self._after[index].get(path) in self.useful
+
+    def carries(self, index: int, path: str) -> bool:
+        """Whether a derivative comes back through what an operation reads under a path."""
+        return self._active_input(index, path) and any(
+            path in sources and self._active_output(index, out)
+            for out, sources in self.events[index].effect.flows.items()
+        )
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -582,6 +597,8 @@ class ScopeGraph:
             if not event.recorded or not event.effect.backward:
                 continue
             for item in event.effect.faults:
+                if not concern(item.versions, self.warp):
+                    continue
                 if item.kind in _BETWEEN_THREADS and ONE_THREAD in event.arguments:
                     continue
                 if self._active_output(index, item.output) and any(
@@ -593,7 +610,7 @@ class ScopeGraph:
     # -- what is drawn ------------------------------------------------------------------------
 
     @property
-    def operations(self) -> Iterator[tuple[Event, dict[str, Version], dict[str, Version]]]:
+    def operations(self) -> Iterator[Operation]:
         """The events with the versions they read and made, by path, in the order of the program."""
         yield from zip(self.events, self._before, self._after, strict=True)
 

@@ -19,8 +19,12 @@ from warplint.source.prepare import remember
 from warplint.source.programs import is_test
 from warplint.source.workers import run_all
 from warplint.static import StaticResult
+from warplint.versions import Version
 
 __all__ = ["Entry", "Outcome", "analyze_files"]
+
+Warp = Callable[[Path], Version | None]
+"""The version of Warp that a program runs with, where that is known."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class Entry:
     file: SourceFile
     covered: frozenset[str] = frozenset()
     """Functions of the file that a program has already shown in their real context."""
+    warp: Version | None = None
+    """The version of Warp that it runs with, where that is known."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +60,18 @@ def analyze_files(
     cache: Cache,
     jobs: int,
     alone: bool = False,
+    warp: Warp = lambda file: None,
 ) -> StaticResult:
     """The findings of all entries, sorted, each once."""
     resolver = ImportResolver(files, root, cache)
     if cache.file is None:
-        return _analyze(files, programs, resolver, cache, jobs, alone)
+        return _analyze(files, programs, resolver, cache, jobs, alone, warp)
+    places = sorted({f.path.parent for f in files} | {(resolver.root / p.file).parent for p in programs})
     key = digest(
         [
             "result",
             "alone" if alone else "",
+            *(_written(warp(place / "program.py")) for place in places),
             *(p.file for p in programs),
             *(x for f in files for x in (f.display, f.digest)),
         ]
@@ -74,7 +83,7 @@ def analyze_files(
             return result
     except (TypeError, ValueError, KeyError, AttributeError):
         pass  # damaged: as good as none
-    result = _analyze(files, programs, resolver, cache, jobs, alone)
+    result = _analyze(files, programs, resolver, cache, jobs, alone, warp)
     remember(resolver.known, cache)
     if not result.internal_errors:
         cache.put("outcomes", key, {"result": to_plain(result), **resolver.seen()})
@@ -88,10 +97,11 @@ def _analyze(
     cache: Cache,
     jobs: int,
     alone: bool,
+    warp: Warp,
 ) -> StaticResult:
     work = _Work(resolver, cache, jobs)
     chosen = _programs(files, programs, resolver)
-    outcomes = work.run([Entry(file) for file in chosen])
+    outcomes = work.run([Entry(file, warp=warp(file.path)) for file in chosen])
     imported = {display for outcome in outcomes for display in outcome.imported}
     called = {name for outcome in outcomes for name in outcome.called}
     seen = {file.path for file in chosen}
@@ -102,7 +112,7 @@ def _analyze(
         covered = frozenset(n for n in file.facts.taped if f"{file.display} {n}" in called)
         if covered.issuperset(file.facts.taped) and (file.display in imported or not file.facts.tape):
             continue  # a library that a program has already shown in its real context
-        rest.append(Entry(file, covered))
+        rest.append(Entry(file, covered, warp(file.path)))
     outcomes += work.run(rest)
     found = [finding for outcome in outcomes for finding in outcome.findings]
     unique = {_place(f): f for f in reversed(found)}
@@ -114,10 +124,14 @@ def _analyze(
         loaded = imported | {file.display for file in chosen}
         libraries = [f for f in files if f.has_kernels and f.display not in loaded and not is_test(f.path)]
         recorded = frozenset(name for outcome in outcomes for name in outcome.recorded)
-        by_themselves, error = work.find_alone(libraries, recorded)
+        by_themselves, error = work.find_alone(libraries, recorded, warp)
         unsaid = sorted({f for f in by_themselves if _place(f) not in unique}, key=lambda f: f.sort_key)
         errors |= {error} if error else set()
     return StaticResult(tuple(ordered), tuple(unsaid), tuple(sorted(skipped)), tuple(sorted(errors)))
+
+
+def _written(version: Version | None) -> str:
+    return f"warp {version}"
 
 
 def _place(finding: Finding) -> tuple[str, str, int]:
@@ -162,7 +176,7 @@ class _Work:
         return [outcome for outcome in known if outcome is not None]
 
     def find_alone(
-        self, files: Sequence[SourceFile], recorded: frozenset[str]
+        self, files: Sequence[SourceFile], recorded: frozenset[str], warp: Warp
     ) -> tuple[tuple[Finding, ...], str]:
         """What is said of kernels in files that no program loads."""
         if not files:
@@ -170,7 +184,7 @@ class _Work:
         from warplint.static.alone import find_alone
         from warplint.static.host.core import Project
 
-        return find_alone(files, Project(self.resolver), recorded)
+        return find_alone(files, Project(self.resolver), recorded, warp)
 
     def _prepared(self) -> Callable[[Entry], Outcome]:
         if self._runner is None:
@@ -186,6 +200,7 @@ class _Work:
         return digest(
             [
                 entry.file.display,
+                _written(entry.warp),
                 *sorted(entry.covered),
                 "files",
                 *(part for file in closure for part in (file.display, file.digest)),

@@ -46,7 +46,7 @@ def run_entry(entry: Entry, project: Project) -> Outcome:
     with paused_collector():
         try:
             interpreter = interpret(entry.file, project, entry.covered)
-            graphs = [ScopeGraph(r) for r in distinct(interpreter.recordings) if r.backwards]
+            graphs = [ScopeGraph(r, entry.warp) for r in distinct(interpreter.recordings) if r.backwards]
             loops = Loops(interpreter.life.steps)
             findings = (*run_checks(graphs), *run_loop_checks(loops))
         except Exception as error:  # one bad entry must not take the others along

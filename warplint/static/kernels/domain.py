@@ -33,6 +33,7 @@ class Taint:
     given: frozenset[str]
     number: int = field(default=0, compare=False)
     """Its place in the order of the body."""
+    versions: str = ""
 
 
 @dataclass(frozen=True)

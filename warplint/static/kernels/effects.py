@@ -97,6 +97,8 @@ class Effects:
         """For each path whose derivative goes on, the paths it goes to."""
         self.guards: frozenset[Access] = EMPTY
         """Reads that a ternary tests around what is evaluated now."""
+        self.stored: set[Any] = set()
+        """Components of array elements that have certainly been stored: path, element, text."""
         self.one_thread = False
         """Whether a test of the thread index lets few threads come here."""
 
@@ -176,12 +178,16 @@ class Effects:
         for path in value.active_paths:
             self.carriers.setdefault(path, set()).add(ref.path)
         self._commit(pending, value, ref, access)
-        if kind is AccessKind.STORE:
-            if component:
-                self._updated_component(ref, dims, value, access)
-            else:
-                self._multiplied(ref, dims, value, frame, node)
-                self._raced(ref, dims, value, access)
+        if component and place is not None:
+            target = (ref.path, dims, frame.function.module.source.code(place))
+            self._stored_part(ref, target, value, access, node)
+            if kind is AccessKind.STORE:
+                self._updated_component(ref, dims, value, access, own=target in self.stored)
+                if not self.condition:
+                    self.stored.add(target)
+        if kind is AccessKind.STORE and not component:
+            self._multiplied(ref, dims, value, frame, node)
+            self._raced(ref, dims, value, access)
 
     # -- faults --------------------------------------------------------------------------------
 
@@ -204,24 +210,49 @@ class Effects:
         for taint in sorted(value.taints, key=lambda t: (t.number, t.kind, sorted(t.given))):
             if taint.kind is FaultKind.STEPS and value.active_paths & taint.given:
                 continue  # ``x - floor(x)``: a derivative passes beside it
-            self.fault(taint.kind, taint.name, taint.site, taint.origin, taint.given, ref.path)
+            self.fault(
+                taint.kind, taint.name, taint.site, taint.origin, taint.given, ref.path, taint.versions
+            )
         for risk in sorted(value.risks, key=lambda r: (r.number, r.operation, sorted(r.given))):
             if risk.alone:
                 self.fault(FaultKind.SINGULAR, risk.operation, risk.site, risk.site, risk.given, ref.path)
 
     def fault(
-        self, kind: FaultKind, name: str, site: Site, origin: Site, given: frozenset[str], output: str
+        self,
+        kind: FaultKind,
+        name: str,
+        site: Site,
+        origin: Site,
+        given: frozenset[str],
+        output: str,
+        versions: str = "",
     ) -> None:
         if given:
-            self.found[Fault(kind, name, site, origin, given, output)] = None
+            self.found[Fault(kind, name, site, origin, given, output, versions)] = None
+
+    def _stored_part(self, ref: ArrayRef, target: Any, value: Value, write: Access, node: Any) -> None:
+        """``a[i].x = e`` and ``a[i].x += e``: no adjoint passed through these in older versions."""
+        code = target[2]
+        versions = "<1.14"
+        if isinstance(node, cst.AugAssign):
+            # Adding to a component by number: no such thing before 1.15, except in matrices
+            versions = (
+                ">=1.15,<1.18" if code.endswith("]") and write.kind is AccessKind.ACCUMULATE else "<1.18"
+            )
+        self.fault(
+            FaultKind.ELEMENT_PART, code, write.site, write.site, value.active_paths, ref.path, versions
+        )
 
     def _updated_component(
-        self, ref: ArrayRef, dims: tuple[Dimension, ...], value: Value, write: Access
+        self, ref: ArrayRef, dims: tuple[Dimension, ...], value: Value, write: Access, *, own: bool
     ) -> None:
-        # ``a[i][0] = a[i][0] * …``: the element is overwritten before its adjoint reads it
-        own = {p.given for p in value.needs if p.read.path == ref.path and p.read.dims == dims}
-        if own:
-            self.fault(FaultKind.UPDATE, ref.path, write.site, write.site, EMPTY.union(*own), ref.path)
+        # ``a[i][0] = a[i][0] * …``: the element is overwritten before its adjoint reads it. What the
+        # kernel itself has stored there was computed again by older versions.
+        needs = {p.given for p in value.needs if p.read.path == ref.path and p.read.dims == dims}
+        versions = ">=1.18" if own else ">=1.14"
+        if needs:
+            given = EMPTY.union(*needs)
+            self.fault(FaultKind.UPDATE, ref.path, write.site, write.site, given, ref.path, versions)
 
     def _raced(self, ref: ArrayRef, dims: tuple[Dimension, ...], value: Value, write: Access) -> None:
         """One element, and a different value from every thread."""

@@ -19,11 +19,12 @@ from warplint.static.kernels.domain import (
     LocalStruct,
     Risk,
     StructRef,
+    Taint,
     TupleValue,
     Value,
 )
 from warplint.static.kernels.effects import Effects, Frame, value_of
-from warplint.static.kernels.summary import Access, Dimension, Site
+from warplint.static.kernels.summary import Access, Dimension, FaultKind, Site
 
 __all__ = ["OPERATORS", "Expressions"]
 
@@ -240,11 +241,30 @@ class Expressions(Effects):
         test = self.value(node.test, frame)
         saved = self.guards
         self.guards = saved | test.depends  # only the chosen side is evaluated
-        left, right = self.expression(node.body, frame), self.expression(node.orelse, frame)
+        left, right = self.picked(node.body, frame), self.picked(node.orelse, frame)
         self.guards = saved
         if isinstance(left, Value) and isinstance(right, Value):
             return self.chosen(left, right, test, node.test, (node.body, node.orelse), frame)
         return left
+
+    def picked(self, node: Any, frame: Frame) -> Any:
+        """One side of a ternary. No derivative passed to an array element or a field before Warp 1.17."""
+        value = self.expression(node, frame)
+        if not isinstance(value, Value) or not value.active or not self.is_place(node, frame):
+            return value
+        site = Site(frame.function.module.source, node)
+        text = frame.function.module.source.code(node)
+        taint = Taint(FaultKind.PICKED, text, site, site, value.active_paths, self.steps, "<1.17")
+        return replace(value, taints=value.taints | {taint})
+
+    def is_place(self, node: Any, frame: Frame) -> bool:
+        """Whether an expression names an element of an array or a field of a struct."""
+        if isinstance(node, cst.Subscript):
+            return isinstance(self.reference(node.value, frame), ArrayRef)
+        if isinstance(node, cst.Attribute):
+            owner = self.expression(node.value, frame)
+            return isinstance(owner, LocalStruct) or getattr(owner, "struct", None) is not None
+        return False
 
     def chosen(
         self, left: Value, right: Value, test: Value, condition: Any, nodes: tuple[Any, Any], frame: Frame

@@ -246,6 +246,10 @@ class Statements(Calls):
                 FaultKind.STRUCT_COMPONENT, _text(chain), site, site, value.active_paths, self.steps
             )
             value = replace(value, taints=value.taints | {taint})
+        elif value.active and (isinstance(owner, LocalStruct) or getattr(owner, "struct", None) is not None):
+            given = value.active_paths
+            taint = Taint(FaultKind.FIELD, _text(chain), site, site, given, self.steps, "<1.15")
+            value = _tainted(value, taint)
         if isinstance(owner, LocalStruct):
             name = chain[1].attr.value if isinstance(chain[1], cst.Attribute) else "*"
             if len(chain) > 2:
@@ -341,6 +345,15 @@ def _depending(value: Value, marker: Marker) -> Value:
     return replace(value, depends=value.depends | {marker}, parts=parts)
 
 
+def _tainted(value: Value, taint: Taint) -> Value:
+    """A value that carries a fault, and so does each part of it that has a derivative."""
+    parts = value.parts
+    if parts is not None:
+        known = tuple((k, _tainted(v, taint) if v.active else v) for k, v in parts.known)
+        parts = replace(parts, known=known)
+    return replace(value, taints=value.taints | {taint}, parts=parts)
+
+
 def _chain(target: Any) -> list[Any]:
     """A target from its root outwards: ``s``, ``s.v``, ``s.v[0]``."""
     links = [target]
@@ -366,4 +379,4 @@ def _is_component_of_field(chain: list[Any], owner: Any) -> bool:
 
 
 def _text(chain: list[Any]) -> str:
-    return f"{chain[0].value}.{chain[1].attr.value}"
+    return ".".join([chain[0].value, *(link.attr.value for link in chain[1:2] if hasattr(link, "attr"))])

@@ -132,6 +132,12 @@ class FaultKind(str, enum.Enum):
     """A component of a local struct's field is assigned: no adjoint passes through that at all."""
     UPDATE = "update"
     """A component of an array element is computed from itself, in place."""
+    FIELD = "field"
+    """A field of a local struct is assigned: no adjoint passes through that in old versions."""
+    ELEMENT_PART = "element part"
+    """A component or field of an array element is assigned: the same."""
+    PICKED = "picked"
+    """A ternary picks an array element or a field: the same."""
     LOOP = "loop"
     """The adjoint uses the value of a variable that a loop carries, which is not computed again."""
     BREAK = "break"
@@ -185,6 +191,8 @@ class Fault:
     """Where it comes from: the loop, the first assignment, the singular operation."""
     given: frozenset[str]
     output: str
+    versions: str = ""
+    """The versions of Warp in which it is one, like ``<1.17``; empty: all."""
 
 
 @dataclass(frozen=True)
