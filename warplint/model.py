@@ -250,6 +250,8 @@ class Evidence:
     harness: str | None = None
     covered: tuple[str, ...] = ()
     ruled_out: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
+    """Rules that the numbers of a wrong gradient point at, in the order in which they are tried."""
     tracker: tuple[str, ...] = ()
     """What Warp's own overwrite tracker said of this program, if it was asked."""
 

@@ -27,7 +27,7 @@ from warplint.model import (
     Result,
     Verdict,
 )
-from warplint.probe.signature import signature
+from warplint.probe.signature import SUSPECTS, signature, suspects
 from warplint.report import render
 from warplint.report.context import Context
 from warplint.report.json import result_record
@@ -100,6 +100,13 @@ def test_every_signature_is_explained():
     text = (DOCS / "method.md").read_text("utf-8")
     assert names <= set(re.findall(r"^\| `([a-z-]+)(?:\(2\))?` \|", text, re.MULTILINE))
     assert names <= set(SIGNATURES)
+
+
+@pytest.mark.parametrize("name", SUSPECTS)
+def test_the_table_of_signatures_lists_what_is_tried_first(name):
+    text = (DOCS / "method.md").read_text("utf-8")
+    (row,) = re.findall(rf"^\| `{name}(?:\(2\))?` \|(.*)\|$", text, re.MULTILINE)
+    assert tuple(row.rsplit("|", 1)[1].split()) == suspects(name, [])
 
 
 # --- the JSON report ---------------------------------------------------------------------------

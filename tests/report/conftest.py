@@ -84,6 +84,7 @@ CONFIRMED = Result(
         signature="subtly-wrong",
         forward_passes=14,
         counterfactual=Removal("overwrite of `states[1].q`", 0.00031, alone=0.00031, leave_one_out=0.117),
+        suspects=("WL103", "WL104", "WL301"),
         harness=".warplint/evidence/train-WL103.py",
     ),
     help="give each step its own state",

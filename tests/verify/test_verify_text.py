@@ -51,6 +51,7 @@ EVIDENCE = Evidence(
     forward_passes=60,
     counterfactual=Removal("overwrite of `x` by `advance`", 2e-5, alone=2e-5, leave_one_out=0.036),
     harness=".warplint/evidence/WL103-fit-6.py",
+    suspects=("WL103", "WL101", "WL301"),
     tracker=("argument `x` of `advance` written after it was read (fit.py:6, 39 times)",),
 )
 CAUSE = Result(
@@ -112,6 +113,7 @@ MEASURED = Result(
         signature="correct",
         counterfactual=None,
         harness=None,
+        suspects=(),
         tracker=(),
         covered=("k (fit.py:12): iterations 1; gradient",),
     ),

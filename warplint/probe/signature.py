@@ -1,57 +1,27 @@
-"""What the numbers alone say about a wrong gradient, before any cause is looked for."""
+"""What the numbers of a wrong gradient point at, before any cause is known, in words.
+
+The patterns and the order of the suspects are the runtime's (``runtime/signatures.py``): it tries
+causes in the order in which reports list them.
+"""
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Iterable
 
-_SAME = 1.0e-3
+from warplint.probe.runtime.signatures import SUSPECTS, rules, signature
 
-
-def signature(episodes: list[dict[str, Any]]) -> str:
-    """Names the pattern of a parameter's episodes (probe rows of one parameter, in order)."""
-    if not any(e["outcome"] == "differs" for e in episodes):
-        return "correct" if any(e["outcome"] == "agrees" for e in episodes) else "undecided"
-    if any(not e["finite"] for e in episodes):
-        return "nan-inf"
-    if any(e["stale_view"] for e in episodes):
-        return "stale"
-    wrong = [e for e in episodes if e["outcome"] == "differs"]
-    if all(e["zero"] for e in wrong):
-        return "zero"
-    if all(e.get("per_window") for e in wrong):
-        return "per-window-only"
-    factors = {e["iteration"]: _factor(e) for e in wrong}
-    first = next((e for e in episodes if e["iteration"] == 1), None)
-    if first is not None and first["outcome"] == "agrees":
-        return "grows-with-iterations"
-    values = [f for f in factors.values() if f is not None]
-    if len(values) == len(wrong) and values:
-        if max(values) - min(values) <= 4.0 * _SAME * max(abs(v) for v in values):
-            return f"exact-factor({values[0]:.4g})"
-        return "grows-with-iterations"
-    if any(c["outcome"] == "agrees" and abs(c["fd"]) > c["noise"] for e in wrong for c in e["checks"]):
-        return "sparse"
-    return "subtly-wrong"
+__all__ = ["HINTS", "SUSPECTS", "signature", "suspects"]
 
 
-def _factor(episode: dict[str, Any]) -> float | None:
-    """The one factor between autodiff and finite differences in all directions, if there is one.
+def suspects(name: str, found: Iterable[str]) -> tuple[str, ...]:
+    """Rules in the order in which they are tried: those of static findings first, then the table's."""
+    table = rules(name)
+    pointed = sorted(set(found), key=lambda rule: (_position(table, rule), rule))
+    return tuple(dict.fromkeys([*pointed, *table]))
 
-    Taken from the sharpest direction; every other must agree with it within its own noise.
-    """
-    checks = [
-        c for c in episode["checks"] if c["fd"] and math.isfinite(c["ad"]) and abs(c["fd"]) > 5.0 * c["noise"]
-    ]
-    if len(checks) < 2:
-        return None
-    best = min(checks, key=lambda c: c["noise"] / abs(c["fd"]))
-    factor = best["ad"] / best["fd"]
-    for check in checks:
-        slack = _SAME * abs(check["ad"]) + 2.0 * abs(factor) * check["noise"]
-        if abs(check["ad"] - factor * check["fd"]) > slack:
-            return None
-    return factor
+
+def _position(table: tuple[str, ...], rule: str) -> int:
+    return table.index(rule) if rule in table else len(table)
 
 
 HINTS = {

@@ -14,7 +14,6 @@ from typing import Any
 
 from warplint.model import (
     Account,
-    Check,
     Counterfactual,
     Evidence,
     Finding,
@@ -22,21 +21,22 @@ from warplint.model import (
     Program,
     ProgramRow,
     ProgramStatus,
+    Related,
     Removal,
     Result,
     Verdict,
 )
-from warplint.probe import Objective, causes, custom_adjoints, progress
+from warplint.probe import Objective, causes, covered, custom_adjoints, progress
 from warplint.probe.advice import advice
 from warplint.probe.facts import Facts, Paths
 from warplint.probe.intent import says_detached
-from warplint.probe.names import ParameterNames, parameter_key
+from warplint.probe.names import parameter_key
+from warplint.probe.records import Records
 from warplint.probe.rows import (
     by_parameter,
     first_objectives,
     is_weak,
     is_wrong,
-    single,
     weak_reason,
     with_copies_held,
 )
@@ -81,7 +81,8 @@ class _Judge:
         self.results: list[Result] = []
         self.decided: dict[int, Result] = {}
         self.replays: list[tuple[Result, dict[str, Any]]] = []
-        self.names = ParameterNames(facts.episodes, paths.display)
+        self.records = Records(program, findings, facts, paths)
+        self.names = self.records.names
 
     def judge(self) -> Judged:
         facts = self.facts
@@ -118,7 +119,7 @@ class _Judge:
         if wrong:
             self.verified([self.held(rows) for rows in parameters])
             self.say_what_is_meant(wrong)
-            return self.finish(ProgramStatus.VERIFIED, self.not_measured(parameters))
+            return self.finish(ProgramStatus.VERIFIED, covered.not_measured(parameters))
         weak = [rows for rows in parameters if is_weak(rows)]
         if weak:
             reason = weak_reason(weak[0])
@@ -126,7 +127,7 @@ class _Judge:
             return self.finish(ProgramStatus.INCONCLUSIVE, reason)
         self.verified(parameters)
         self.say_what_is_drawn(parameters[0])
-        return self.finish(ProgramStatus.VERIFIED, self.not_measured(parameters))
+        return self.finish(ProgramStatus.VERIFIED, covered.not_measured(parameters))
 
     # -- endings -------------------------------------------------------------------------
 
@@ -142,8 +143,8 @@ class _Judge:
             rule,
             f"the gradient of {self.names.quoted(rows[0])} could not be measured: {reason}",
             f"fd-inconclusive: {reason}",
-            location=self.backward(rows),
-            evidence=self.evidence(rows),
+            location=self.records.backward(rows),
+            evidence=self.records.evidence(rows),
         )
         if "kink" in reason:
             self.say_where_it_is_tied()
@@ -233,30 +234,23 @@ class _Judge:
                 self.decide(
                     finding, Verdict.UNVERIFIED, "an iteration that may hold it could not be measured"
                 )
-            elif self.was_reached(finding):
+            elif self.records.was_reached(finding):
                 self.decide(finding, Verdict.DISMISSED, "the code ran and the gradient is right within noise")
             else:
                 self.decide(finding, Verdict.UNVERIFIED, "not-reached")
         names = ", ".join(self.names.quoted(rows[0]) for rows in parameters)
-        iterations = sorted({r["iteration"] for rows in parameters for r in rows if r["outcome"] == "agrees"})
         ruled_out = tuple(
             sorted({f.rule for f in self.findings if self.decided[id(f)].verdict is Verdict.DISMISSED})
         )
         self.note(
             "WL902",
             f"the gradient of {names} is right: autodiff agrees with finite differences "
-            f"at iteration{'s' if len(iterations) > 1 else ''} {_listed(iterations)}"
-            + self.seeds_taken_as_given(parameters)
-            + self.held_constant(parameters)
-            + progress.too_long_a_step(self.facts.step)
-            + "".join(f"; {text}" for text in [self.not_measured(parameters)] if text)
-            + self.shortened()
-            + self.how_it_ended(),
+            f"at {covered.iterations(parameters)}{covered.conditions(parameters, self.facts, self.paths)}",
             None,
-            location=self.backward(parameters[0]),
-            evidence=self.evidence(
+            location=self.records.backward(parameters[0]),
+            evidence=self.records.evidence(
                 [r for rows in parameters for r in rows],
-                covered=self.coverage(parameters),
+                covered=covered.lines(parameters, self.records),
                 ruled_out=ruled_out,
             ),
         )
@@ -264,43 +258,7 @@ class _Judge:
     def say_what_is_drawn(self, rows: list[dict[str, Any]]) -> None:
         text = progress.drawn_anew(self.facts.step)
         if text is not None:
-            self.note("WL510", text, None, location=self.backward(rows))
-
-    def seeds_taken_as_given(self, parameters: list[list[dict[str, Any]]]) -> str:
-        """What a verdict on seeded outputs does not say."""
-        if all(r["objective_kind"] == "loss" for rows in parameters for r in rows):
-            return ""
-        return "; the seeds of the backward pass were taken as given"
-
-    def held_constant(self, parameters: list[list[dict[str, Any]]]) -> str:
-        places = [place for rows in parameters for row in rows for place in row["constant"]]
-        if not places:
-            return ""
-        return f"; {self.constants(places)} held constant, as the code means it"
-
-    def not_measured(self, parameters: list[list[dict[str, Any]]]) -> str | None:
-        """Iterations that were tried and could not be measured: the verdict does not cover them."""
-        found = {
-            row["iteration"]: row["outcome"].removeprefix("inconclusive: ")
-            for rows in parameters
-            for row in rows
-            if row["outcome"].startswith("inconclusive")
-        }
-        missing = [f"iteration {n} could not be measured ({why})" for n, why in sorted(found.items())]
-        return "; ".join(missing) or None
-
-    def shortened(self) -> str:
-        """A verdict on a shorter program says so."""
-        numbers = [f"{s['name']} = {s['shorter']:g} instead of {s['value']:g}" for s in self.facts.shortened]
-        return f"; measured on a shortened horizon, {' and '.join(numbers)}" if numbers else ""
-
-    def how_it_ended(self) -> str:
-        """A program that fails after the measured iterations is worth a word."""
-        error = self.facts.structure.get("error")
-        if not error:
-            return ""
-        raised = self.facts.structure.get("ending") == "raised"
-        return f"; the program raised {error} later on" if raised else f"; {error}"
+            self.note("WL510", text, None, location=self.records.backward(rows))
 
     def meant(self, rows: list[dict[str, Any]]) -> bool:
         """Whether all of the difference flows through what the code calls detached or constant."""
@@ -370,12 +328,6 @@ class _Judge:
                 kept.append(row)
         return kept
 
-    def constants(self, places: list[list[Any]]) -> str:
-        named = dict.fromkeys(
-            f"`{name}` ({self.paths.display(str(file))}:{line})" for file, line, name in places
-        )
-        return " and ".join(named) + (" are" if len(named) > 1 else " is")
-
     def wrong(self, parameters: list[list[dict[str, Any]]]) -> None:
         explained = False
         unexplained: list[list[dict[str, Any]]] = []
@@ -396,7 +348,7 @@ class _Judge:
         for finding in self.findings:
             if id(finding) in self.decided:
                 continue
-            if not self.was_reached(finding):
+            if not self.records.was_reached(finding):
                 self.decide(finding, Verdict.UNVERIFIED, "not-reached")
             elif explained:
                 self.decide(finding, Verdict.DISMISSED, "the gradient is wrong, but not because of this")
@@ -424,10 +376,10 @@ class _Judge:
                 leave_one_out=cause["leave_one_out"],
                 set=members,
             )
-            evidence = self.evidence(rows, removal=removal)
+            evidence = self.records.evidence(rows, removal=removal)
             matching = [f for f in self.findings if causes.matches(f, cause, self.paths)]
             matching = causes.choose(matching, cause)
-            replay = self.replay(rows, attribution)
+            replay = self.records.replay(rows, attribution)
             about_report = any(r.get("reported") for r in rows)  # a script measures what is seeded
             if matching:
                 finding = matching[0]
@@ -457,6 +409,17 @@ class _Judge:
             help=named.help,
         )
 
+    def suspected(self, rows: list[dict[str, Any]]) -> tuple[Related, ...]:
+        """Places that the static pass points at and nothing rules out, the likeliest first."""
+        order = self.records.suspects(rows)
+        open_ones = [
+            f
+            for f in self.findings
+            if id(f) not in self.decided and not f.is_note and self.records.was_reached(f)
+        ]
+        ranked = sorted(open_ones, key=lambda f: (order.index(f.rule), f.location))
+        return tuple(Related(f.location, f"suspected, not proved: {f.rule}, {f.message}") for f in ranked)
+
     def mismatch(self, rows: list[dict[str, Any]]) -> None:
         attribution = next(iter(self.attributions_of(rows)), None)
         kind = signature(rows)
@@ -476,7 +439,8 @@ class _Judge:
         text = f"the gradient of {self.names.quoted(rows[0])} differs from finite differences {size}"
         places = [place for row in rows for place in row["constant"]]
         if places:
-            text += f"; {self.constants(places)} computed from it and copied through the host off the tape"
+            held = covered.constants(places, self.paths)
+            text += f"; {held} computed from it and copied through the host off the tape"
         elif attribution is not None and (attribution["after"] or math.inf) < 0.5 * attribution["before"]:
             text += "; taking the known causes away explains only part of it"
         result = Result(
@@ -484,13 +448,14 @@ class _Judge:
             name="gradient-mismatch",
             verdict=Verdict.CONFIRMED,
             message=text,
-            location=self.backward(rows),
+            location=self.records.backward(rows),
             program=self.program.label,
-            evidence=self.evidence(rows),
+            related=self.suspected(rows),
+            evidence=self.records.evidence(rows),
             help=HINTS.get(kind.split("(")[0]),
         )
         self.results.append(result)
-        self.replays.append((result, self.replay(rows, None)))
+        self.replays.append((result, self.records.replay(rows, None)))
 
     # -- helpers -------------------------------------------------------------------------
 
@@ -506,108 +471,6 @@ class _Judge:
                 if causes.matches(finding, cause, self.paths) and causes.happened(finding, cause):
                     return dict(cause)
         return None
-
-    def was_reached(self, finding: Finding) -> bool:
-        request = finding.request
-        if request is None or not request.sites:
-            return True
-        lines = {(self.paths.display(f), n) for f, n in self.facts.executed}
-        return any(site.covers(file, line) for site in request.sites for file, line in lines)
-
-    def backward(self, rows: list[dict[str, Any]]) -> Location:
-        """The innermost backward call inside the checked tree."""
-        for row in rows:
-            frames = self.paths.frames(row["backward"])
-            inside = [f for f in frames if f[0] in self.program.closure or f[0] == self.program.file]
-            for file, line in inside or frames:
-                return Location(file, line)
-        return Location(self.program.file, 1)
-
-    def evidence(
-        self,
-        rows: list[dict[str, Any]],
-        *,
-        removal: Removal | None = None,
-        covered: tuple[str, ...] = (),
-        ruled_out: tuple[str, ...] = (),
-    ) -> Evidence:
-        checks = tuple(
-            Check(
-                direction=c["direction"] if single(rows) else f"{self.names.plain(r)}: {c['direction']}",
-                ad=c["ad"],
-                fd=c["fd"],
-                noise=c["noise"],
-                relative_error=c["relative_error"],
-                outcome=c["outcome"],
-                step=c["step"],
-                iteration=r["iteration"],
-            )
-            for r in sorted(rows, key=lambda r: r["iteration"])
-            for c in r["checks"]
-        )
-        first = rows[0]
-        calls = max(r["backward_calls"] for r in rows)
-        objective = first["objective"] or (
-            "seeded outputs" if first["objective_kind"] == "seeds" else "seeded adjoint launch"
-        )
-        return Evidence(
-            warp=self.facts.warp or "",
-            device=self.facts.device or "cpu",
-            parameter=", ".join(dict.fromkeys(self.parameter_label(r) for r in rows)),
-            objective=f"{self.objective_label(objective)}, {calls} backward call{'s' if calls != 1 else ''}",
-            checks=checks,
-            signature=signature(rows),
-            forward_passes=self.facts.forward_passes,
-            counterfactual=removal,
-            covered=covered,
-            ruled_out=ruled_out,
-            tracker=self.tracker(),
-        )
-
-    def tracker(self) -> tuple[str, ...]:
-        """The warnings of Warp's overwrite tracker in words, and whether it came to an end."""
-        lines = []
-        for w in self.facts.tracker:
-            by = f"argument `{w['argument']}` of `{w['kernel']}`" if w["kernel"] else f"by {w['operation']}()"
-            times = f", {w['count']} times" if w["count"] > 1 else ""
-            lines.append(
-                f"{by} written after it was read ({self.paths.display(w['file'])}:{w['line']}{times})"
-            )
-        if self.facts.tracker_problem:
-            lines.append(f"did not come to an end: {self.facts.tracker_problem}")
-        return tuple(lines)
-
-    def parameter_label(self, row: dict[str, Any]) -> str:
-        file, line = row["place"]
-        return f"{row['parameter']} ({self.paths.display(file)}:{line})"
-
-    def objective_label(self, text: str) -> str:
-        """The runtime names a loss as ``name (file:line)``; the file becomes a display path."""
-        name, bracket, place = text.rpartition(" (")
-        if not bracket:
-            return text
-        file, _, line = place.rstrip(")").rpartition(":")
-        return f"{name} ({self.paths.display(file)}:{line})"
-
-    def coverage(self, parameters: list[list[dict[str, Any]]]) -> tuple[str, ...]:
-        lines = []
-        for rows in parameters:
-            good = sorted({r["iteration"] for r in rows if r["outcome"] == "agrees"})
-            names = sorted({c["direction"] for r in rows for c in r["checks"] if c["outcome"] == "agrees"})
-            where = ", ".join(map(str, good))
-            lines.append(f"{self.parameter_label(rows[0])}: iterations {where}; {', '.join(names)}")
-        lines += [f"not covered: {text}" for text in self.facts.uncovered]
-        return tuple(lines)
-
-    def replay(self, rows: list[dict[str, Any]], attribution: dict[str, Any] | None) -> dict[str, Any]:
-        removed = [c["key_parts"] for c in attribution["confirmed"]] if attribution else []
-        iteration = attribution["iteration"] if attribution else None
-        return {
-            "episodes": [r["replay"] for r in rows],
-            "removed": removed,
-            "iteration": iteration,
-            "shortened": self.facts.shortened,
-        }
 
     def decide(
         self, finding: Finding, verdict: Verdict, reason: str | None, evidence: Evidence | None = None
@@ -667,7 +530,7 @@ class _Judge:
             device=facts.device,
             status=status,
             reason=reason,
-            parameters=tuple(dict.fromkeys(self.parameter_label(r) for r in facts.episodes)),
+            parameters=tuple(dict.fromkeys(self.records.parameter_label(r) for r in facts.episodes)),
             substitutions=tuple(facts.substitutions),
             forward_passes=facts.forward_passes,
         )
@@ -680,12 +543,6 @@ class _Judge:
             tuple(facts.unmet),
             objectives=tuple(first_objectives(self.program.label, facts.episodes)),
         )
-
-
-def _listed(numbers: list[int]) -> str:
-    """1, 2 and 3"""
-    *most, last = map(str, numbers)
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _tail(reason: str) -> str:

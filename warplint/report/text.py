@@ -135,6 +135,11 @@ class Writer:
             return []
         return excerpt(result, self.context.read_source, self.paint, self.width - len(_INDENT))
 
+    def rules(self, ids: tuple[str, ...]) -> str:
+        """Rules by id and name."""
+        known = self.context.rules
+        return ", ".join(f"{rule} {known[rule].name}" if rule in known else rule for rule in ids)
+
     @staticmethod
     def because(result: Result) -> str:
         return "not proved" if result.verdict is Verdict.UNVERIFIED else "why"
@@ -153,6 +158,8 @@ class Writer:
         if evidence.counterfactual:
             lines += self.counterfactual(result, evidence.counterfactual)
         lines += self.wrap(f"signature: {evidence.signature}")
+        if evidence.suspects and (result.rule == "WL901" or self.context.verbose):
+            lines += self.wrap(f"tried in this order: {self.rules(evidence.suspects)}")
         if result.reason and says_more(result):
             lines += self.wrap(f"{self.because(result)}: {self.reason(result.reason)}")
         if evidence.covered:

@@ -137,12 +137,20 @@ def causes(report: Report) -> list[Result]:
     """Confirmed results, the one that makes the largest difference first."""
     found = [r for r in report.results if r.verdict is Verdict.CONFIRMED]
 
-    def weight(result: Result) -> tuple[bool, float]:
-        removal = result.evidence.counterfactual if result.evidence else None
+    def weight(result: Result) -> tuple[bool, float, int]:
+        evidence = result.evidence
+        removal = evidence.counterfactual if evidence else None
         left = removal.leave_one_out if removal else None
-        return (result.rule == "WL901", -(left or 0.0) if left is None or math.isfinite(left) else -math.inf)
+        share = -(left or 0.0) if left is None or math.isfinite(left) else -math.inf
+        return (result.rule == "WL901", share, _likelihood(result.rule, evidence))
 
     return sorted(found, key=lambda r: (*weight(r), r.sort_key))
+
+
+def _likelihood(rule: str, evidence: Evidence | None) -> int:
+    """The place of a rule among the suspects that the numbers point at."""
+    suspects = evidence.suspects if evidence else ()
+    return suspects.index(rule) if rule in suspects else len(suspects)
 
 
 def render(report: Report, context: Context) -> str:
@@ -240,7 +248,10 @@ class _Story:
             return []
         name = evidence.signature
         meaning = SIGNATURES.get(name.partition("(")[0], "")
-        return [self.title(f"signature: {name}"), *self.wrap(meaning)]
+        lines = [self.title(f"signature: {name}"), *self.wrap(meaning)]
+        if evidence.suspects:
+            lines += self.wrap(f"tried in this order: {self.writer.rules(evidence.suspects)}")
+        return lines
 
     def located(self) -> list[str]:
         found = self.account.localization
@@ -370,7 +381,8 @@ class _Story:
     def ruled_out(self) -> list[str]:
         lines = []
         met = set()
-        for result in self.report.results:
+        evidence = self.evidence()
+        for result in sorted(self.report.results, key=lambda r: _likelihood(r.rule, evidence)):
             if result.verdict in (Verdict.DISMISSED, Verdict.UNVERIFIED) and result.rule != "WL002":
                 met.add(result.rule)
                 word = "" if result.verdict is Verdict.DISMISSED else "not decided: "

@@ -61,6 +61,18 @@ def test_a_difference_that_no_cause_explains_is_a_mismatch_at_the_backward_call(
     assert left.verdict is Verdict.UNVERIFIED
 
 
+def test_a_mismatch_names_what_remains_suspect_in_the_order_of_the_signature() -> None:
+    causes = [overwrite(10), overwrite(30)]
+    run = facts(WRONG, attributions=(attribution(causes=causes, confirmed=[]),))
+    judged = judge(run, finding(10, rule="WL301"), finding(30), finding(99))
+    (result,) = judged.results
+    assert [(site.location.line, site.message.split()[3]) for site in result.related] == [
+        (30, "WL101,"),
+        (10, "WL301,"),
+    ], "line 99 was not reached"
+    assert result.evidence.suspects[:3] == ("WL101", "WL301", "WL103")
+
+
 def test_a_search_that_ran_out_of_time_is_not_told_as_one_that_found_nothing() -> None:
     late = attribution(causes=[], confirmed=[], problem="the time limit was reached")
     ((_, left),) = judge(facts(WRONG, attributions=(late,)), finding(10)).by_finding

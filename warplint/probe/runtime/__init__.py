@@ -22,6 +22,7 @@ module                  one idea
 ``judge``               noise, step ladder, kinks: the three-valued judgement (numpy only)
 ``measure``             directions × steps at an episode's start
 ``snapshots``           what each recorded launch read, who overwrote it, putting it back
+``signatures``          what the numbers of a wrong gradient look like, and what that points at
 ``attribute``           counterfactuals and the minimal set of causes
 ``supervisor, confine`` limits, confinement, and the end of every descendant
 ======================  ======================================================================

@@ -8,7 +8,7 @@ back. Removal happens at run time, in a fresh run of the unchanged program.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ SINGLES = 6
 RESOLVED = 2.0e-3
 """Share of the signal below which a removal is taken to have brought AD to FD."""
 EARLY = tuple(kind for kind in KINDS if not kind.LATE)
-ORDER = {kind.NAME: number for number, kind in enumerate(KINDS)}
+ORDER = tuple(kind.NAME for kind in KINDS)
 
 
 @dataclass
@@ -61,6 +61,7 @@ class Attributor:
         preferred: Callable[[dict[str, Any]], bool],
         together: list[Measured],
         known: frozenset = frozenset(),
+        likely: Sequence[str] = (),
     ) -> None:
         self.stream = stream
         self.run_user = run_user
@@ -69,6 +70,8 @@ class Attributor:
         self.preferred = preferred
         self.known = known
         """Causes that explain an earlier iteration: what they explain here too needs no search."""
+        self.order = {name: number for number, name in enumerate(dict.fromkeys([*likely, *ORDER]))}
+        """Kinds in the order in which they are tried: first what the numbers point at."""
         self.result = Attribution()
         self.pinned: dict[tuple, list] = {}
         for other in together:
@@ -130,7 +133,7 @@ class Attributor:
         result.resolved = True
         result.after = self.error_of(final)
         result.held = self.without(final)
-        for key in sorted(final, key=repr):
+        for key in sorted(final, key=lambda k: self.rank(by_key[k])):
             alone = self.error_of(frozenset({key}))
             others = self.error_of(final - {key})
             result.confirmed.append({**by_key[key], "alone": alone, "leave_one_out": others})
@@ -173,11 +176,12 @@ class Attributor:
         return frozenset(kept)
 
     def rank(self, cause: dict[str, Any]) -> tuple:
-        """Likeliest first: pointed at, cut paths, values other launches read, then own outputs."""
+        """Likeliest first: what the static pass points at, then what the numbers do (``signatures``),
+        then values that other launches read before own outputs."""
         foreign = sum(not r["own"] for r in cause.get("readers", ()))
         return (
             not self.preferred(cause),
-            ORDER[cause["key"][0]],
+            self.order[cause["key"][0]],
             "adjoint" not in cause.get("what", ()),
             foreign == 0,
             -cause.get("count", 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,12 @@ from .measure import Measured
 from .structure import Episode
 
 
-def episode(m: Measured) -> dict[str, Any]:
+def episodes(measured: Sequence[Measured]) -> list[dict[str, Any]]:
+    """A row for each, in order."""
+    return [episode(m, next((p for p in measured if _comes_before(p, m)), None)) for m in measured]
+
+
+def episode(m: Measured, before: Measured | None = None) -> dict[str, Any]:
     episode = m.episode
     gradient = m.gradient
     finite = gradient is None or bool(np.all(np.isfinite(gradient)))
@@ -38,6 +44,7 @@ def episode(m: Measured) -> dict[str, Any]:
         "finite": finite,
         "zero": gradient is not None and not np.any(gradient),
         "stale_view": m.stale_view,
+        "lags": before is not None and m.outcome == judge.DIFFERS and _lags(m, before),
         "constant": [list(place) for place in m.constant],
         "replay": _replay(m),
         "per_window": _is_right_per_window(m),
@@ -47,6 +54,28 @@ def episode(m: Measured) -> dict[str, Any]:
         "checks": [_check(name, c) for name, c in m.checks],
         "held": [_check(name, c) for name, c in m.held],
     }
+
+
+def _comes_before(p: Measured, m: Measured) -> bool:
+    """Whether this is the same parameter one iteration earlier."""
+    same = p.episode.variable == m.episode.variable and p.episode.family == m.episode.family
+    return same and p.iteration == m.iteration - 1
+
+
+def _lags(m: Measured, before: Measured) -> bool:
+    """Whether the gradient is the one that belongs to the parameter one iteration earlier."""
+    if m.gradient is None or not np.all(np.isfinite(m.gradient)):
+        return False
+    met = False
+    for name, check in before.checks:
+        vector = before.vectors[name]
+        if vector.size != m.gradient.size or not abs(check.fd) > 5.0 * check.uncertainty:
+            continue
+        ad = float(np.sum(np.reshape(m.gradient, vector.shape) * vector))
+        if not abs(ad - check.fd) <= max(2.0 * check.uncertainty, RESOLVED * abs(check.fd)):
+            return False
+        met = True
+    return met
 
 
 def _objective(m: Measured, losses: set[str]) -> str | None:

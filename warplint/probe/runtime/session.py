@@ -30,6 +30,7 @@ from . import (  # noqa: E402
     judge,
     messages,
     program,
+    signatures,
     solvers,
     steps,
     synthesised,
@@ -466,8 +467,16 @@ class Session:
     ) -> Attribution:
         localized = self.spec.get("investigate") and subject.reported is None
         kept = RESERVE * (self.deadline - self.started) if localized else 0.0
+        rows = messages.episodes([m for m in measured if _same_parameter(m, subject)])
         attributor = Attributor(
-            self.stream, self.run_user, subject, self.deadline - 1.0 - kept, self.pointed_at, measured, known
+            self.stream,
+            self.run_user,
+            subject,
+            self.deadline - 1.0 - kept,
+            self.pointed_at,
+            measured,
+            known,
+            likely=signatures.kinds(signatures.signature(rows)),
         )
         found = attributor.search()
         adjoints.remember(found.causes)
@@ -585,7 +594,7 @@ class Session:
                 },
                 "uncovered": uncovered,
                 "shortened": [dataclasses.asdict(literal) for literal in self.shortening.literals],
-                "episodes": [messages.episode(m) for m in measured],
+                "episodes": messages.episodes(measured),
                 "step": self.follow(measured),
             }
         )
