@@ -367,6 +367,10 @@ class _Judge:
         named = [(cause, causes.describe(cause, self.paths)) for cause in attribution["confirmed"]]
         members = tuple(n.removal for _, n in named)
         for cause, name in named:
+            predicted = any(causes.matches(f, cause, self.paths) for f in self.findings)
+            behind = cause if predicted else causes.underlying(cause, attribution["causes"])
+            if behind is not cause and any(c["key"] == behind["key"] for c, _ in named):
+                continue  # one mistake, seen in what is read and in what is computed from it
             if causes.meant([cause], self.paths):
                 continue  # it takes its part of the difference away, but it is no mistake
             removal = Removal(
@@ -377,8 +381,8 @@ class _Judge:
                 set=members,
             )
             evidence = self.records.evidence(rows, removal=removal)
-            matching = [f for f in self.findings if causes.matches(f, cause, self.paths)]
-            matching = causes.choose(matching, cause)
+            matching = [f for f in self.findings if causes.matches(f, behind, self.paths)]
+            matching = causes.choose(matching, behind)
             replay = self.records.replay(rows, attribution)
             about_report = any(r.get("reported") for r in rows)  # a script measures what is seeded
             if matching:
@@ -389,7 +393,7 @@ class _Judge:
                         if other is finding and not about_report:
                             self.replays.append((result, replay))
                 continue
-            result = self.named_result(name, evidence)
+            result = self.named_result(causes.describe(behind, self.paths), evidence)
             if not any(r.rule == result.rule and r.location == result.location for r in self.results):
                 self.results.append(result)
                 if not about_report:

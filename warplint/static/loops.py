@@ -159,7 +159,8 @@ class Loops:
         """Another tape's pass may have left the adjoints to go on with; without one there are none."""
         others = any(tape is not step.tape and passed for tape, passed in self._passed.items())
         events = [e for e in recording.events if e.recorded]
-        if recording.backwards[-1].bare and events and not others:
+        graded = any(b.requires_grad is not False for e in events for b in e.bindings.values())
+        if recording.backwards[-1].bare and graded and not others:
             last = events[-1]
             writes = [last.bindings[a.path] for a in last.effect.writes if a.path in last.bindings]
             self.dead.append(Dead(step, writes[-1].buffer if writes else None))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from verdict_facts import PATHS, PROGRAM, attribution, check, episode, facts, finding
+from verdict_facts import PATHS, PROGRAM, attribution, check, episode, facts, finding, overwrite
 
 from warplint.model import Counterfactual, Finding, ProbeRequest, ProgramStatus, Verdict
 from warplint.probe.facts import Facts, Paths
@@ -81,6 +81,24 @@ def test_what_mends_a_kernel_names_the_rule(repairs, rule, line):
     assert (result.rule, result.verdict) == (rule, Verdict.CONFIRMED)
     assert (result.location.file, result.location.line) == ("sim.py", line)
     assert "`step`" in result.message
+
+
+@pytest.mark.parametrize("both", [True, False], ids=["both are confirmed", "its adjoint alone"])
+def test_a_kernel_whose_threads_read_what_others_have_written_is_one_mistake(both):
+    """Its adjoint is no derivative then, with the values put back or not: that is no fault of its own."""
+    shared = {**overwrite(30, own=True), "aliased": True}
+    confirmed = [shared, cause()] if both else [cause()]
+    run = facts(WRONG, attributions=(attribution(causes=[shared, cause()], confirmed=confirmed),))
+    (result,) = judge_program(PROGRAM, (), run, PATHS, "python").results
+    assert (result.rule, result.location.line) == ("WL104", 30)
+    assert result.evidence.counterfactual.relative_error == 0.0003
+
+
+def test_an_overwrite_by_another_kernel_does_not_hide_a_wrong_adjoint():
+    elsewhere = overwrite(10, kernel="forces", own=True)
+    run = facts(WRONG, attributions=(attribution(causes=[elsewhere, cause()], confirmed=[cause()]),))
+    (result,) = judge_program(PROGRAM, (), run, PATHS, "python").results
+    assert (result.rule, result.location.line) == ("WL901", 8)
 
 
 def test_an_adjoint_for_steps_is_a_surrogate_whatever_the_code_says():

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warplint.model import Counterfactual, Finding
-from warplint.probe.causes.adjoints import Adjoints, is_tie
+from warplint.probe.causes.adjoints import Adjoints, in_place, is_tie
 from warplint.probe.causes.backward_disabled import BackwardDisabled
 from warplint.probe.causes.base import Named, Naming
 from warplint.probe.causes.consumed_seeds import ConsumedSeeds
@@ -30,7 +30,18 @@ from warplint.probe.causes.stale_reads import StaleReads
 from warplint.probe.causes.truncated_horizon import TruncatedHorizon
 from warplint.probe.facts import Paths
 
-__all__ = ["Named", "ambiguous", "choose", "describe", "happened", "matches", "meant", "note", "place"]
+__all__ = [
+    "Named",
+    "ambiguous",
+    "choose",
+    "describe",
+    "happened",
+    "matches",
+    "meant",
+    "note",
+    "place",
+    "underlying",
+]
 
 _NAMINGS: dict[str, Naming] = {
     naming.kind.value: naming
@@ -60,6 +71,13 @@ _NAMINGS: dict[str, Naming] = {
 def describe(cause: dict[str, Any], paths: Paths) -> Named:
     """The rule, the sentence and the places for a cause confirmed by the probe."""
     return _NAMINGS[cause["kind_of_cause"]].describe(cause, paths)
+
+
+def underlying(cause: dict[str, Any], seen: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The cause behind a cause, among those that were seen in the same run."""
+    if cause["kind_of_cause"] != Counterfactual.REPLACE_ADJOINT.value:
+        return cause
+    return in_place(cause, seen) or cause
 
 
 def matches(finding: Finding, cause: dict[str, Any], paths: Paths) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -143,6 +144,21 @@ class Adjoints(Naming):
             "roots or divisions at zero",
             removal,
         )
+
+
+def in_place(cause: dict[str, Any], seen: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
+    """The overwrite that makes an adjoint wrong: the kernel wrote what its other threads read.
+
+    Putting the values back around the adjoint does not take all of that away: what a thread read may
+    be what another had written already.
+    """
+    if not cause["finite"] or cause["repairs"] or cause["natives"]:
+        return None
+    for other in seen:
+        own = other["kernel"] == cause["kernel"] and any(r["own"] for r in other.get("readers", ()))
+        if other["kind_of_cause"] == Counterfactual.RESTORE_VALUES.value and own:
+            return other
+    return None
 
 
 def is_tie(cause: dict[str, Any]) -> bool:

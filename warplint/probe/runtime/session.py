@@ -370,7 +370,10 @@ class Session:
                 return f"not-reached: the program ran no backward pass within {seen}; {SHORTEN}"
             return "not-reached: the program ran no backward pass"
         if structure.gradient_reads == 0:
-            return "not-reached: no gradient was read after the backward pass"
+            within = ""
+            if structure.ending == "stopped":
+                within = f" within the first {structure.seconds:.0f} s; {SHORTEN}"
+            return f"not-reached: no gradient was read after the backward pass{within}"
         return "not-reached: every gradient that was read belongs to an array computed on the tape"
 
     def measure(self, targets: list[Target], usual: float) -> list[Measured]:

@@ -92,6 +92,7 @@ class Attributes(Core):
         return self.get_attribute(self.evaluate(node.value), node.attr.value, node)
 
     def get_attribute(self, owner: Any, name: str, node: Any = None) -> Any:
+        self.adjoints_met += name in ("grad", "gradients")
         if isinstance(owner, External):
             return External(f"{owner.name}.{name}")
         if isinstance(owner, Module):

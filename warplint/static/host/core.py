@@ -174,6 +174,8 @@ class Core:
         self.held: dict[int, tuple[Any, list[tuple[Recording, Event, Any]]]] = {}
         """Structs and lists that recorded launches hold: a tape keeps the caller's own objects."""
         self.seeds: dict[int, Buffer] = {}
+        self.adjoints_met = 0
+        """Mentions of adjoints since the last backward pass through which one may have been seeded."""
         self.life = Life()
         self.called: set[Any] = set()
         self.skipped: dict[str, None] = {}
@@ -236,7 +238,7 @@ class Core:
         self.turns.clear()
         self.guards.clear()
         self.active, self.waiting, self._journals = [], [], []
-        self.prelude, self.seeds = [], {}
+        self.prelude, self.seeds, self.adjoints_met = [], {}, 0
         self.life.forget()
 
     def skip(self, what: str) -> None:

@@ -12,6 +12,7 @@ from warplint.static.host.tapes import Tapes
 from warplint.static.host.values import (
     UNKNOWN,
     Adjoint,
+    Buffer,
     Carried,
     Command,
     External,
@@ -20,6 +21,7 @@ from warplint.static.host.values import (
     Placeholder,
     Pointer,
     Tape,
+    View,
     base_of,
     carried,
 )
@@ -38,6 +40,7 @@ class Interpreter(Tapes):
         if callee.name.startswith(_SIMULATION):
             return self._simulation_call(callee, args, kwargs, node)
         if not callee.name.startswith("warp"):
+            self.adjoints_met += any(isinstance(a, (Buffer, View, Instance)) for a in args)
             target = args[0] if name == "copyto" and args else kwargs.get("out")
             if isinstance(target, Pointer):
                 self.written_through(target, node)
@@ -70,6 +73,8 @@ class Interpreter(Tapes):
         if isinstance(receiver, Command):
             return self._command_method(receiver, name, args, kwargs, node)
         if isinstance(receiver, Adjoint):
+            if name == "zero_":
+                self.adjoints_met -= 1  # whatever it is, it is no seed
             if name in ("fill_", "assign"):
                 self.seeds[receiver.base.number] = receiver.base
             if name in ("zero_", "fill_", "assign"):

@@ -347,6 +347,7 @@ class PythonLibrary(Generators):
 
     def _getattr(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
         if len(args) < 2 or not isinstance(args[1], str):
+            self.adjoints_met += 1
             return UNKNOWN
         found = self.get_attribute(args[0], args[1], node)
         if (
@@ -359,6 +360,7 @@ class PythonLibrary(Generators):
         return found
 
     def _setattr(self, args: list[Any], kwargs: dict[str, Any], node: Any) -> Any:
+        self.adjoints_met += len(args) < 2 or not isinstance(args[1], str) or args[1] == "grad"
         if len(args) == 3 and isinstance(args[1], str) and isinstance(args[0], Instance):
             self.put(args[0].attributes, args[1], args[2])
         return None

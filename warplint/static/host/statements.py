@@ -174,6 +174,7 @@ class Statements(Expressions):
     def _assign_attribute(self, target: cst.Attribute, value: Any, source: Any) -> None:
         owner = self.evaluate(target.value)
         name = target.attr.value
+        self.adjoints_met += name == "grad"
         if isinstance(owner, Instance):
             if isinstance(owner.cls, Class):
                 prop = owner.cls.lookup(name)

@@ -44,10 +44,10 @@ class Tapes(Simulation):
         if recording is None:
             return None
         objective = self._objective(args, kwargs)
-        bare = not args and not kwargs and not self.seeds
+        bare = not args and not kwargs and not self.seeds and not self.adjoints_met
         recording.backwards.append(Backward(self.site(node), objective, dict(self.guards), bare))
         self.lived("backward", node, tape=tape, recording=recording)
-        self.seeds = {}
+        self.seeds, self.adjoints_met = {}, 0
         self.prelude = []
         return None
 
