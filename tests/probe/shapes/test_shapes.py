@@ -34,6 +34,8 @@ class Shape:
 SHAPES = (
     # Seeds that are adjoints of an earlier backward carry its objective on; they are no new one.
     Shape("checkpoint_segments.py", "verified"),
+    # The same in one set of buffers: what the parameter's array holds in between are no versions of it.
+    Shape("checkpoint_in_place.py", "verified"),
     # One backward per row of a Jacobian, zeroed in between.
     Shape("jacobian_rows.py", "verified"),
     # Norm, clip and weight decay rewrite .grad in place before the step.
@@ -81,6 +83,8 @@ SHAPES = (
         "wrong",
         {"WL509": ("tape.backward(grads=",)},
     ),
+    # Off by 36 %: the same where the host keeps the states and puts them back.
+    Shape("checkpoint_put_back_dropped.py", "wrong", {"WL509": ("tape.backward(",)}),
     # The target of the difference is computed off the tape, into arrays without a gradient.
     Shape("semi_gradient.py", "verified"),
     # A state that follows the parameters between the passes is no part of their objective.

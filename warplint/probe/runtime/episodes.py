@@ -261,7 +261,8 @@ class Boundary:
     The name alone does not do: an adaptive loop that takes another turn moves the occurrence of
     its launches. So the parameter must have been written since as well, or be another array; and
     a recorded launch that reads it after it was written off the tape has begun the next version
-    whatever its name.
+    whatever its name. A parameter that is put aside and put back (``episode.resumed``) is written
+    many times in between.
     """
 
     def __init__(self, episode: Episode, parameter: Any) -> None:
@@ -270,9 +271,19 @@ class Boundary:
         self.parameter = parameter if same else None
         self.content = hash(arrays.content(parameter)) if same else 0
         self.written = False
+        self.away = episode.resumed
+        """The event at which the parameter is back; None from there on."""
+        self.lost = False
+        """Whether what was put back is not what was put aside."""
+
+    def before(self, event: Event) -> None:
+        if self.away is not None and event.name == self.away:
+            self.away = None
+            self.lost = self.parameter is not None and self.changed()
 
     def after(self, event: Event) -> None:
-        if self.parameter is None or self.written or event.recorded or event.kind == "read":
+        away = self.away is not None or event.recorded or event.kind == "read"
+        if self.parameter is None or self.written or away:
             return
         if any(arrays.root(a) is self.parameter for a in touched(event)):
             self.written = self.changed()
@@ -280,7 +291,7 @@ class Boundary:
     def reached(self, event: Event) -> bool:
         if event.name == self.name:
             return self.parameter is None or self.changed()
-        if not (self.written and event.recorded and self.name is not None):
+        if self.away is not None or not (self.written and event.recorded and self.name is not None):
             return False
         return any(arrays.root(a) is self.parameter for a in touched(event))
 
@@ -316,6 +327,9 @@ class ObjectiveChild(Observer):
         self.chain: set[int] = set()
 
     def before(self, event: Event) -> None:
+        self.boundary.before(event)
+        if self.boundary.lost:
+            self.finished(None)
         if self.carried is not None:
             self.carried.hold(event)
         if event.kind == "launch":
@@ -432,6 +446,7 @@ class GradientChild(Observer):
         self.unseen_use = bool(episode.reads) and episode.reads[-1].kind == "shared"
 
     def before(self, event: Event) -> None:
+        self.boundary.before(event)
         if self.reads and self.boundary.reached(event):
             self.leave(True)
         if self.carried is not None:
@@ -470,7 +485,7 @@ class GradientChild(Observer):
                 continue
             if self.objectives:
                 self.adjoints.add(hash(arrays.content(array)))
-            if owner is self.parameter:
+            if owner is self.parameter and self.boundary.away is None:
                 self.collect(array)
         if self.until_next and self.gradient is not None and event.kind != "read":
             for array in touched(event):

@@ -46,6 +46,7 @@ def replay(spec: dict[str, Any]) -> int:
             next_start=_tuples(given["next_start"]),
             next_serial=_tuples(given["next_serial"]),
             rewritten=bool(given.get("rewritten")),
+            resumed=_tuples(given.get("resumed")),
         )
         targets.append((episode, row["iteration"], False))
         fixed[(episode.start, episode.serial)] = [tuple(step) for step in row["steps"]]

@@ -18,6 +18,7 @@ from .kernels import may_read
 from .loading import LOADING
 from .memory import Memory
 from .program import MET, OVERRIDDEN
+from .restored import Restorations
 from .structure import Backward, Episode, Read, Structure
 
 MAX_USES = 2_000
@@ -76,6 +77,7 @@ class Scout(Observer):
         """Arrays that launches update in place off the tape."""
         self.open: dict[int, tuple[Any, Episode]] = {}
         self.looked_into: dict[int, Any] = {}
+        self.restorations = Restorations()
         self.stacks: set[tuple] = set()
         """Call stacks of operations whose lines are noted."""
         """Kernels whose functions are known."""
@@ -126,6 +128,10 @@ class Scout(Observer):
         sites = self.stream.sites
         label = sites.label(birth.stack) or f"array of {birth.dtype}"
         previous = state.episode
+        restored = self.restorations.version(base)
+        if restored is not None:
+            self.resume(base, restored, event)
+            return
         episode = Episode(
             family=birth.family,
             serial=birth.serial,
@@ -142,12 +148,32 @@ class Scout(Observer):
         self.open.pop(id(previous), None)
         self.open[id(episode)] = (weakref.ref(base), episode)
         if previous is not None:
+            previous.superseded = True
             self.finish(previous, episode)
         earlier = self.latest.get(birth.family)
         if earlier is not None and earlier is not previous:
             self.finish(earlier, episode)
         self.latest[birth.family] = episode
         episode.shared = arrays.is_shared(base) and base.grad is not None
+
+    def resume(self, base: Any, episode: Episode, event: Event) -> None:
+        """A version that was put aside is put back: its episode goes on, and the ones of what the array
+        held meanwhile were parts of it, not versions of a parameter."""
+        state = self.tracked(base)
+        meanwhile = [
+            e
+            for e in self.structure.episodes
+            if e.serial == episode.serial and e.start_total > episode.start_total
+        ]
+        for other in meanwhile:
+            self.structure.episodes.remove(other)
+            if other.complete:
+                self.completed[other.family] -= 1
+        self.open.pop(id(state.episode), None)
+        state.episode, state.previous = episode, None
+        self.open[id(episode)] = (weakref.ref(base), episode)
+        self.latest[episode.family] = episode
+        episode.superseded, episode.resumed = False, event.name
 
     def finish(self, episode: Episode, following: Episode | None) -> None:
         """Files an episode whose gradient was read."""
@@ -157,7 +183,8 @@ class Scout(Observer):
             self.adopt_old_read(episode)
         if not episode.reads or episode.complete:
             return
-        self.skip_unread_passes(episode)
+        if episode.resumed is None:
+            self.skip_unread_passes(episode)
         if not episode.backwards:  # the gradient was read before the backward call
             episode.backwards = [b for b in self.backwards if b.total >= episode.start_total]
         if following is not None:
@@ -357,10 +384,10 @@ class Scout(Observer):
     def seen_enough(self) -> bool:
         """Whether to stop scouting: every parameter was seen over a few iterations, or time is up."""
         counts = self.completed.values()
-        if self.completed and min(counts) >= 2 and max(counts) >= self.max_episodes:
-            return True
-        if max(counts, default=0) >= 4 * self.max_episodes:
-            return True
+        enough = self.completed and min(counts) >= 2 and max(counts) >= self.max_episodes
+        if enough or max(counts, default=0) >= 4 * self.max_episodes:
+            if not self.restorations.pending():
+                return True
         # A later iteration shows what the first cannot (gradients that add up, stale reads).
         patience = 1.0 if max(counts, default=0) >= 2 else 2.5
         elapsed = time.monotonic() - self.started - LOADING.seconds
@@ -378,6 +405,7 @@ class Scout(Observer):
                 continue  # parameter and gradient together, off the tape: the update itself
             if used:
                 self.use(base, event)
+                self.restorations.launched.add(id(self.tracked(base).episode))
         for base, owner, _ in operands if owned else ():
             if owner is not None:
                 self.note_read(base, event, "launch")
@@ -444,6 +472,7 @@ class Scout(Observer):
         state = self.tracked(base)
         state.touched = True
         state.leaf = True
+        self.restorations.forget(base)
         state.restarted = state.restarted or (bool(state.updates) and not in_place)
 
     def before_copy(self, event: Event) -> None:
@@ -452,6 +481,15 @@ class Scout(Observer):
             self.note_read(source, event, "copy")
         elif arrays.is_array(source) and arrays.is_float(source):
             self.use(source, event)
+
+    def note_copy(self, base: Any, event: Event) -> None:
+        """Off the tape: ``base`` holds a copy of another array now."""
+        source = arrays.root(event.source)
+        whole = arrays.is_array(source) and arrays.is_float(source) and source.size == base.size
+        if whole and arrays.gradient_owner(source) is None:
+            self.restorations.note_copy(base, source, self.tracked(source).episode, self.digest(source))
+        else:
+            self.restorations.forget(base)
 
     def after_copy(self, event: Event) -> None:
         base = arrays.root(event.target)
@@ -467,6 +505,7 @@ class Scout(Observer):
             state.digest = self.digest(base)
         else:
             self.touch(base)
+            self.note_copy(base, event)
 
     def before_assign(self, event: Event) -> None:
         if event.source is not None:
@@ -476,7 +515,11 @@ class Scout(Observer):
         if event.source is not None:
             self.after_copy(event)
         elif arrays.gradient_owner(event.target) is None:
-            self.touch(arrays.root(event.target))
+            base = arrays.root(event.target)
+            self.touch(base)
+            if arrays.is_float(base):
+                content = arrays.values(base)
+                self.restorations.note_host_write(base, self.digest(base), bool(np.ptp(content) == 0.0))
         else:
             self.note_rewrite(arrays.root(event.target))
 
@@ -493,7 +536,10 @@ class Scout(Observer):
         if arrays.gradient_owner(target) is not None:
             self.note_read(target, event, "view" if event.kind == "read" else "export")
         elif arrays.is_float(target):
-            self.use(arrays.root(target), event)
+            base = arrays.root(target)
+            self.use(base, event)
+            state = self.tracked(base)
+            self.restorations.note_host_read(base, state.episode, state.digest)
 
     before_export = before_read
 

@@ -74,6 +74,10 @@ class Episode:
     the pass adds to is given then (a momentum that is kept there), not left over."""
     moved: bool = False
     """Whether it begins later than at the version's first use."""
+    superseded: bool = False
+    """Whether the array holds another version at the moment."""
+    resumed: tuple | None = None
+    """Name of the first event that reads the version after it was put back last, if it was."""
     variable: int = 0
     """Number of the parameter this is a version of."""
 
