@@ -59,8 +59,9 @@ class Restorations:
 
     def _held(self, array: Any, digest: int | None) -> _Saved | None:
         reference, saved = self.copies.get(id(array), (None, None))
-        same = reference is not None and reference() is array and saved is not None
-        return saved if same and saved.digest == digest else None
+        if reference is None or saved is None or reference() is not array:
+            return None
+        return saved if saved.digest == digest else None
 
     def note_host_read(self, array: Any, episode: Episode | None, digest: int | None) -> None:
         if episode is not None and digest is not None:

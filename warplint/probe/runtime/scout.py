@@ -385,9 +385,9 @@ class Scout(Observer):
         """Whether to stop scouting: every parameter was seen over a few iterations, or time is up."""
         counts = self.completed.values()
         enough = self.completed and min(counts) >= 2 and max(counts) >= self.max_episodes
-        if enough or max(counts, default=0) >= 4 * self.max_episodes:
-            if not self.restorations.pending():
-                return True
+        enough = enough or max(counts, default=0) >= 4 * self.max_episodes
+        if enough and not self.restorations.pending():
+            return True
         # A later iteration shows what the first cannot (gradients that add up, stale reads).
         patience = 1.0 if max(counts, default=0) >= 2 else 2.5
         elapsed = time.monotonic() - self.started - LOADING.seconds

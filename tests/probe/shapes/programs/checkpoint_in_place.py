@@ -44,7 +44,7 @@ class Chain:
     def forward(self):
         self.loss.zero_()
         for s in range(SEGMENTS):
-            for saved, states in zip(self.saved[s], (self.x, self.v)):
+            for saved, states in zip(self.saved[s], (self.x, self.v), strict=True):
                 wp.copy(saved, states[0])
             self.segment()
             if s < SEGMENTS - 1:
@@ -54,7 +54,7 @@ class Chain:
 
     def backward(self):
         for s in reversed(range(SEGMENTS)):
-            for saved, states in zip(self.saved[s], (self.x, self.v)):
+            for saved, states in zip(self.saved[s], (self.x, self.v), strict=True):
                 wp.copy(states[0], saved)
             tape = wp.Tape()
             with tape:

@@ -53,7 +53,7 @@ class Chain:
 
     def backward(self):
         for s in reversed(range(SEGMENTS)):
-            for saved, states in zip(self.saved[s], (self.x, self.v)):
+            for saved, states in zip(self.saved[s], (self.x, self.v), strict=True):
                 states[0].assign(saved)
             tape = wp.Tape()
             with tape:
