@@ -92,7 +92,7 @@ def _by_kernels(facts: Facts, findings: list[Finding], paths: Paths) -> Iterable
         matching = [f for f in findings if _about(f, row, paths)]
         if any(r["what"] == "custom-adjoint" and says_surrogate(r["place"], paths) for r in row["repairs"]):
             continue
-        chosen = causes.choose(matching, row) if matching else []
+        chosen = causes.choose(matching, row, paths) if matching else []
         size = f"is off by {row['error']:.0%}" if row["finite"] else "is not finite"
         for finding in chosen:
             yield finding, _latent(finding, f"on made-up arguments, the adjoint of `{row['kernel']}` {size}")

@@ -162,7 +162,7 @@ class _Judge:
                 f"itself, the adjoint is off by {row['error']:.0%}"
             )
             matching = [f for f in self.findings if causes.matches(f, row, self.paths)]
-            for finding in causes.choose(matching, row):
+            for finding in causes.choose(matching, row, self.paths):
                 self.decide(finding, Verdict.LATENT, why)
             if not matching:
                 named = self.named_result(causes.describe(row, self.paths), None)
@@ -382,14 +382,15 @@ class _Judge:
             )
             evidence = self.records.evidence(rows, removal=removal)
             matching = [f for f in self.findings if causes.matches(f, behind, self.paths)]
-            matching = causes.choose(matching, behind)
+            matching = causes.choose(matching, behind, self.paths)
             replay = self.records.replay(rows, attribution)
             about_report = any(r.get("reported") for r in rows)  # a script measures what is seeded
             if matching:
                 finding = matching[0]
                 for other in matching:
                     if id(other) not in self.decided:
-                        result = self.decide(other, Verdict.CONFIRMED, None, evidence)
+                        seen = causes.seen(cause, self.paths) if other is finding else ()
+                        result = self.decide(other, Verdict.CONFIRMED, None, evidence, seen)
                         if other is finding and not about_report:
                             self.replays.append((result, replay))
                 continue
@@ -477,7 +478,12 @@ class _Judge:
         return None
 
     def decide(
-        self, finding: Finding, verdict: Verdict, reason: str | None, evidence: Evidence | None = None
+        self,
+        finding: Finding,
+        verdict: Verdict,
+        reason: str | None,
+        evidence: Evidence | None = None,
+        seen: tuple[Related, ...] = (),
     ) -> Result:
         if finding.is_note:
             verdict, reason = Verdict.NOTE, None
@@ -487,7 +493,7 @@ class _Judge:
             verdict=verdict,
             message=finding.message,
             location=finding.location,
-            related=finding.related,
+            related=finding.related + seen,
             program=self.program.label,
             reason=reason,
             evidence=evidence,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from warplint.model import Counterfactual, Finding
+from warplint.model import Counterfactual, Finding, Related
 from warplint.probe.causes.adjoints import Adjoints, in_place, is_tie
 from warplint.probe.causes.backward_disabled import BackwardDisabled
 from warplint.probe.causes.base import Named, Naming
@@ -40,6 +40,7 @@ __all__ = [
     "meant",
     "note",
     "place",
+    "seen",
     "underlying",
 ]
 
@@ -85,14 +86,19 @@ def matches(finding: Finding, cause: dict[str, Any], paths: Paths) -> bool:
     return _NAMINGS[cause["kind_of_cause"]].matches(finding, cause, paths)
 
 
-def choose(matching: list[Finding], cause: dict[str, Any]) -> list[Finding]:
+def choose(matching: list[Finding], cause: dict[str, Any], paths: Paths) -> list[Finding]:
     """Which of the findings that predicted a confirmed cause are confirmed with it."""
-    return _NAMINGS[cause["kind_of_cause"]].choose(matching, cause)
+    return _NAMINGS[cause["kind_of_cause"]].choose(matching, cause, paths)
 
 
 def happened(finding: Finding, cause: dict[str, Any]) -> bool:
     """Whether the hazard a finding predicted was really met in a run whose gradient is right."""
     return _NAMINGS[cause["kind_of_cause"]].happened(finding, cause)
+
+
+def seen(cause: dict[str, Any], paths: Paths) -> tuple[Related, ...]:
+    """What the run saw of a cause that was predicted, and the prediction could not say."""
+    return _NAMINGS[cause["kind_of_cause"]].seen(cause, paths)
 
 
 def meant(found: Sequence[dict[str, Any]], paths: Paths) -> bool:

@@ -35,6 +35,7 @@ _MENDED_BY = {
     "custom-adjoint": ("WL401", "WL402"),
     "unrolled": ("WL303",),
     "tie": ("WL306",),
+    "guarded": _NOT_FINITE,
 }
 
 
@@ -56,10 +57,26 @@ class Adjoints(Naming):
             return finding.rule in (*_NOT_FINITE, "WL303", "WL206")
         return finding.rule not in _NOT_FINITE
 
-    def choose(self, matching: list[Finding], cause: dict[str, Any]) -> list[Finding]:
+    def choose(self, matching: list[Finding], cause: dict[str, Any], paths: Paths) -> list[Finding]:
         """The run tells a kernel from another, not two statements of one: one finding is confirmed."""
+        lines = [line for repair in cause["repairs"] for line in repair.get("lines", ())]
+        if lines:
+            # The statement is known: what was predicted of another one is not confirmed with it.
+            matching = [f for f in matching if _speaks_of(f, lines, paths)]
         order = _LIKELIEST if cause["finite"] else _LIKELIEST[::-1]
         return sorted(matching, key=lambda f: (order.index(f.rule), f.sort_key))[:1]
+
+    def seen(self, cause: dict[str, Any], paths: Paths) -> tuple[Related, ...]:
+        words = slot_words(cause)
+        if not words:
+            return ()
+        for repair in cause["repairs"]:
+            if repair["what"] == "guarded":
+                file, line = repair["lines"][0]
+                place = Location(paths.display(str(file)), int(line))
+                return (Related(place, f"the {repair['name']} here is what makes it infinite or NaN{words}"),)
+        launched = location(cause["stack"], paths)
+        return (Related(launched, f"measured at this launch{words}"),)
 
     def note(self, cause: dict[str, Any], paths: Paths) -> str | None:
         if is_tie(cause):
@@ -80,6 +97,10 @@ class Adjoints(Naming):
         related = (Related(launched, f"`{kernel}` is launched here"),)
         removal = f"the adjoint of `{kernel}` replaced by its measured derivative"
         for repair in cause["repairs"]:
+            place = definition
+            if repair.get("lines"):
+                file, line = repair["lines"][0]
+                place = Location(paths.display(str(file)), int(line))
             if repair["what"] == "tie":
                 return Named(
                     "WL306",
@@ -90,12 +111,23 @@ class Adjoints(Naming):
                     "use a smooth minimum or maximum (log-sum-exp) if ties are common",
                     removal,
                 )
+            if repair["what"] == "guarded":
+                return Named(
+                    "WL305",
+                    f"the {repair['name']} here makes a finite adjoint of `{kernel}` infinite or NaN"
+                    f"{slot_words(cause)}: kept away from where its derivative is infinite, the adjoint is "
+                    "finite",
+                    place,
+                    related,
+                    "add a small positive number under it, use `wp.length`, or branch around zero with `if`",
+                    removal,
+                )
             if repair["what"] == "components":
                 return Named(
                     "WL302",
-                    f"`{kernel}` assigns components that already carry a derivative: built with "
-                    "enable_vector_component_overwrites, its adjoint is right",
-                    definition,
+                    f"`{kernel}` assigns {_parts_of(repair)} that already carry a derivative: without such "
+                    "assignments its adjoint is right",
+                    place,
                     related,
                     "build new vectors instead of assigning components, or set "
                     "`wp.config.enable_vector_component_overwrites = True`",
@@ -117,7 +149,7 @@ class Adjoints(Naming):
                     "WL303",
                     f"the adjoint of `{kernel}` needs values that its loops compute: with the loops "
                     "unrolled, it is right",
-                    definition,
+                    place,
                     related,
                     "move the loop into a @wp.func that returns plain sums, or give it a constant bound of "
                     "at most 16",
@@ -135,6 +167,7 @@ class Adjoints(Naming):
         wrong = "is not the derivative of what it computes"
         if not cause["finite"]:
             wrong = "makes a finite adjoint infinite or NaN"
+        wrong += slot_words(cause)
         return Named(
             "WL901",
             f"the adjoint of `{kernel}` {wrong}",
@@ -164,3 +197,25 @@ def in_place(cause: dict[str, Any], seen: Iterable[dict[str, Any]]) -> dict[str,
 def is_tie(cause: dict[str, Any]) -> bool:
     """Whether the adjoint is right as soon as what it selects among is not equal."""
     return any(repair["what"] == "tie" for repair in cause.get("repairs", ()))
+
+
+def slot_words(cause: dict[str, Any]) -> str:
+    """Which element of which argument an adjoint gets wrong, as the rest of a sentence."""
+    slot = cause.get("slot")
+    if not slot or not slot["argument"]:
+        return ""
+    element = ", ".join(str(index) for index in slot["element"])
+    found = f"the adjoint of `{slot['argument']}[{element}]` is {slot['adjoint']:.4g}"
+    if slot["derivative"] is None:
+        return f" ({found})"
+    return f" ({found}, the derivative {slot['derivative']:.4g})"
+
+
+def _parts_of(repair: dict[str, Any]) -> str:
+    return f"components of `{repair['name']}`" if repair.get("lines") else "components"
+
+
+def _speaks_of(finding: Finding, lines: list[Any], paths: Paths) -> bool:
+    """Whether a finding is about one of these lines, or about what comes of them."""
+    places = [finding.location, *(related.location for related in finding.related[:1])]
+    return any(p.covers(paths.display(str(file)), int(line)) for p in places for file, line in lines)

@@ -40,13 +40,17 @@ class Naming:
         """Whether a finding is about the place of this cause, whatever it asks to be taken away."""
         return finding.request is not None and _placed(finding.request, cause, paths)
 
-    def choose(self, matching: list[Finding], cause: dict[str, Any]) -> list[Finding]:
+    def choose(self, matching: list[Finding], cause: dict[str, Any], paths: Paths) -> list[Finding]:
         """Which of the findings that predicted a confirmed cause are confirmed with it."""
         return matching
 
     def happened(self, finding: Finding, cause: dict[str, Any]) -> bool:
         """Whether the hazard a finding predicted was really met in a run whose gradient is right."""
         return True
+
+    def seen(self, cause: dict[str, Any], paths: Paths) -> tuple[Related, ...]:
+        """What the run saw beside what a finding had predicted."""
+        return ()
 
     def meant(self, cause: dict[str, Any], paths: Paths) -> bool:
         """Whether the code says that the cause is on purpose."""

@@ -11,7 +11,7 @@ from typing import Any
 import warp
 from warp._src import context
 
-from .repairs import source_tree
+from .rewrites import source_tree
 
 _WIDER = {"float": warp.float64, "float32": warp.float64}
 for _name in ("vec2", "vec3", "vec4", "mat22", "mat33", "mat44", "quat", "transform"):

@@ -21,7 +21,8 @@ from . import arrays
 from .double_precision import compiled, in_double, wider
 from .hooks import Stream
 from .made_inputs import Unmakeable
-from .repairs import called_functions, source_tree
+from .repairs import called_functions
+from .rewrites import source_tree
 
 SAMPLES = 48
 """Of each way to choose the arguments."""

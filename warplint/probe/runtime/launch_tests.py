@@ -16,7 +16,7 @@ from warp._src import context
 from . import arrays
 from .forks import Reporter
 from .hooks import Event, Observer, Stream
-from .repairs import Repairs
+from .repairs import Repair, Repairs
 from .structure import Episode
 from .tangents import difference, has_gradient, launch_roots, run_again
 
@@ -102,14 +102,18 @@ class LaunchTests(Observer):
     def try_repairs(self, row: dict[str, Any], event: Event) -> None:
         """Which change of the kernel makes its test pass."""
         call = event.details["call"]
-        for repair in self.repairs.of(call["kernel"], call):
+
+        def mends(repair: Repair) -> bool:
             try:
                 with repair.in_force():
                     error = test_launch(self.stream, event, repair.kernel)
             except Exception:
-                continue
-            if error is not None and error <= WRONG:
-                row["repairs"].append({"what": repair.what, "name": repair.name, "place": repair.place})
+                return False
+            return error is not None and error <= WRONG
+
+        for repair in self.repairs.of(call["kernel"], call):
+            if mends(repair):
+                row["repairs"].append(self.repairs.narrowed(call["kernel"], repair, mends).told())
                 break
 
 

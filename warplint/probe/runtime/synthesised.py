@@ -24,7 +24,8 @@ from .function_tests import custom_functions, test_function
 from .hooks import Stream
 from .launch_tests import WRONG, overflows, trial_errors
 from .made_inputs import LAYOUTS, SPREADS, Inputs, Unmakeable, thread_dimensions
-from .repairs import Repairs, source_tree
+from .repairs import Repair, Repairs
+from .rewrites import source_tree
 
 SEEDS = (1, 2)
 DIRECTIONS = 5
@@ -190,14 +191,18 @@ class Trials:
     def repairs(self) -> list[dict[str, Any]]:
         """Which change of the kernel makes its test pass."""
         call = Inputs(self.checked, self.layout, self.wrong, SEEDS[0]).call
-        for repair in self.repair.of(self.kernel, call):
+
+        def mends(repair: Repair) -> bool:
             try:
                 with repair.in_force():
                     errors = self.errors(self.checked, self.wrong, repair.kernel)
             except Exception:
-                continue
-            if len(errors) >= FEWEST and max(errors) <= WRONG:
-                return [{"what": repair.what, "name": repair.name, "place": repair.place}]
+                return False
+            return len(errors) >= FEWEST and max(errors) <= WRONG
+
+        for repair in self.repair.of(self.kernel, call):
+            if mends(repair):
+                return [self.repair.narrowed(self.kernel, repair, mends).told()]
         return []
 
 

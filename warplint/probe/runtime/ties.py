@@ -14,7 +14,8 @@ import numpy as np
 from . import arrays
 from .hooks import Stream
 from .launch_tests import WRONG, trial_errors
-from .repairs import called_functions, source_tree
+from .repairs import called_functions
+from .rewrites import source_tree
 
 SELECTIONS = frozenset({"min", "max", "atomic_min", "atomic_max", "argmin", "argmax"})
 QUERIES = ("mesh_query_point", "closest_point")

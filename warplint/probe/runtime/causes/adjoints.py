@@ -19,7 +19,8 @@ import numpy as np
 from .. import arrays, judge
 from ..function_tests import test_function
 from ..hooks import Event
-from ..repairs import Repairs
+from ..repairs import Repair, Repairs
+from ..slots import wrong_slot
 from ..tangents import Launched, Tangents, difference, has_gradient
 from ..ties import at_tie
 from .base import CounterfactualRun, Kind
@@ -30,7 +31,7 @@ FIRST_STEP = 1.0e-3
 """Step, relative to the parameter's scale, where the comparison itself has none."""
 MENDED = 0.2
 """Part of a defect that a repair may leave: what is left of small ones is rounding."""
-KNOWN: dict[tuple, list[dict[str, Any]]] = {}
+KNOWN: dict[tuple, tuple[list[dict[str, Any]], Any]] = {}
 """Repairs that were tried before this process was forked: building kernels takes seconds."""
 COLUMNS = 512
 """Elements whose adjoint is not finite that are computed one by one, in one launch."""
@@ -40,7 +41,7 @@ def remember(causes: list[dict[str, Any]]) -> None:
     """What a child found out about kernels, for the children to come."""
     for cause in causes:
         if cause["key"][0] == Adjoints.NAME and cause["tried"]:
-            KNOWN[cause["key"]] = cause["repairs"]
+            KNOWN[cause["key"]] = cause["repairs"], cause["slot"]
 
 
 class Adjoints(Kind):
@@ -198,6 +199,7 @@ class Adjoints(Kind):
                 "repairs": [],
                 "natives": self.natives(details["object"]),
                 "tried": False,
+                "slot": None,
             }
         found["count"] += 1
         found["finite"] = found["finite"] and finite
@@ -240,29 +242,52 @@ class Adjoints(Kind):
     ) -> None:
         """Which change of the kernel makes the test of this launch pass (or its adjoint finite)."""
         if cause["key"] in KNOWN:
-            cause["repairs"], cause["tried"] = KNOWN[cause["key"]], True
+            (cause["repairs"], cause["slot"]), cause["tried"] = KNOWN[cause["key"]], True
         if cause["tried"] or (defects is not None and not self.share(defects) > SHARE):
             return
         cause["tried"] = True
+        cause["slot"] = self.slot(launch, graded, incoming, left)
         mending = None
-        for repair in self.repairs.of(launch.event.details["call"]["kernel"], launch.event.details["call"]):
+
+        def mends(repair: Repair) -> bool:
             with _Restored(launch, [], graded, incoming, left):
                 if not self.repairs.run_adjoint(repair, call):
-                    continue
+                    return False
                 again = [arrays.memory(r.grad).copy() for r in graded]
             if defects is None:
-                mended = _finite(again)
-            else:
-                mended = _size(self.defects(launch, graded, incoming, again)) < MENDED * _size(defects)
-            if mended:
-                cause["repairs"].append({"what": repair.what, "name": repair.name, "place": repair.place})
+                return _finite(again)
+            return _size(self.defects(launch, graded, incoming, again)) < MENDED * _size(defects)
+
+        tried = launch.event.details["call"]
+        for repair in self.repairs.of(tried["kernel"], tried, finite=defects is not None):
+            if mends(repair):
+                cause["repairs"].append(self.repairs.narrowed(tried["kernel"], repair, mends).told())
                 mending = repair.function
                 break
         if mending is not None:  # the function has its custom adjoint back by now
             cause["repairs"][0]["surrogate"] = self.is_surrogate(mending)
         if not cause["repairs"] and defects is not None and self.is_tie(launch):
             cause["repairs"].append({"what": "tie", "name": "", "place": ()})
-        KNOWN[cause["key"]] = cause["repairs"]
+        KNOWN[cause["key"]] = cause["repairs"], cause["slot"]
+
+    def slot(
+        self, launch: Launched, graded: list[Any], incoming: list[Any], left: list[Any]
+    ) -> dict[str, Any] | None:
+        """The element whose adjoint this launch gets wrong (most)."""
+        call = launch.event.details["call"]
+
+        def derivative(root: Any, place: tuple[int, ...]) -> float:
+            base = arrays.memory(root)
+            scale = float(np.sqrt(np.mean(np.square(base.astype(np.float64))))) or 1.0
+            return self.column(call, launch, saved, root, place, scale, graded, incoming)
+
+        try:
+            with _Restored(launch, [], graded, left, left):
+                saved = [(arrays.memory(r), arrays.memory(r).copy()) for r in launch.roots]
+                names = {id(arrays.root(a)): name for name, a in reversed(launch.event.arrays)}
+                return wrong_slot(names, graded, incoming, left, derivative)
+        except Exception:
+            return None
 
     def is_surrogate(self, function: Any) -> bool:
         """Whether a custom adjoint stands in for the derivative of a piecewise constant function."""
