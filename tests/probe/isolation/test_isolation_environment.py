@@ -136,8 +136,8 @@ def test_kernel_cache_that_cannot_be_made(
 def test_supervisor_runs_on_python_39_syntax() -> None:
     import ast
 
-    from warplint.probe.runtime import confine, supervisor
+    from warplint.probe.runtime import confine, processes, supervisor
 
-    for module in (confine, supervisor):
+    for module in (confine, processes, supervisor):
         ast.parse(Path(module.__file__).read_text(), feature_version=(3, 9))
     assert sys.version_info >= (3, 9)

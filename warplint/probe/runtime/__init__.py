@@ -17,13 +17,16 @@ module                  one idea
 ``pinning``             randomness and file offsets, so that forks repeat each other
 ``forks``               children that report once and leave by ``os._exit``
 ``scout``               which parameters, versions, episodes, objectives the program has
+``objectives``          what a backward call is worth: loss, seeds, manual adjoint launches
+``boundary, restored``  where a version ends; versions that are put aside and put back
 ``episodes``            children that go on from an episode's start: objective, gradient
-``held``                what goes through the host, held constant
+``held, host_copies``   what goes through the host, held constant
 ``judge``               noise, step ladder, kinks: the three-valued judgement (numpy only)
 ``measure``             directions × steps at an episode's start
 ``snapshots``           what each recorded launch read, who overwrote it, putting it back
 ``signatures``          what the numbers of a wrong gradient look like, and what that points at
 ``attribute``           counterfactuals and the minimal set of causes
 ``supervisor, confine`` limits, confinement, and the end of every descendant
+``processes``           the process table
 ======================  ======================================================================
 """

@@ -8,295 +8,26 @@ from typing import Any
 import numpy as np
 
 from . import arrays
+from .boundary import Boundary
 from .carried import CarriedState
 from .forks import Reporter
 from .held import HostReads
 from .hooks import Event, Observer
-from .kernels import may_read
+from .host_copies import HostCopies
 from .loading import LOADING
-from .scout import adopt_manual_gradients, manual_seeds, note_chain
-from .sites import Sites
+from .objectives import (
+    UNSEEDED,
+    Terms,
+    adopt_manual_gradients,
+    note_chain,
+    objective_of,
+    resolution_of,
+    row_of,
+    seeds_of,
+    unseeded_scalar,
+)
+from .operands import reads_array, touched
 from .structure import Episode
-
-
-def objective_of(event: Event, baseline: dict[int, Any] | None, chain: set[int]) -> float | None:
-    """What a backward call descends on, at this moment; None if the event is no backward.
-
-    The loss where one is given; otherwise the inner product of the seeded arrays with the
-    seeds of the unperturbed run (``baseline``), so that the seed itself is held fixed.
-    """
-    if event.kind == "backward":
-        loss = event.details.get("loss")
-        if arrays.is_array(loss):
-            return float(np.sum(arrays.recorded_values(loss)))
-        seeds = baseline if baseline is not None else seeds_of(event, chain, frozenset())
-        seeded = seedable(event)
-        if UNSEEDED in seeds:
-            scalar = unseeded_scalar(event)
-            return float(np.sum(arrays.values(scalar))) if scalar is not None else 0.0
-        return float(sum(np.sum(arrays.values(seeded[i]) * seed) for i, seed in seeds.items() if i in seeded))
-    if event.kind == "adjoint":
-        pairs = manual_seeds(event, chain)
-        if not pairs:
-            return None
-        seeds = baseline if baseline is not None else seeds_of(event, chain, frozenset())
-        return float(
-            sum(np.sum(arrays.values(value) * seeds[i]) for i, (value, _) in enumerate(pairs) if i in seeds)
-        )
-    return None
-
-
-UNSEEDED = -1
-"""Stands among the seeds for the scalar that nothing was seeded for."""
-
-
-def unseeded_scalar(event: Event) -> Any:
-    """The number that a tape ends with, if its backward pass is given nothing to begin with."""
-    if event.details.get("loss") is not None or event.details.get("grads"):
-        return None
-    launches = [launch for launch in event.details["tape"].launches if not callable(launch)]
-    given = [a for launch in launches for _, a in arrays.walk([*launch[3], *launch[4]])]
-    if any(a.grad is not None and a.grad.ptr and arrays.memory(a.grad).any() for a in given):
-        return None
-    last = arrays.walk([*launches[-1][3], *launches[-1][4]]) if launches else ()
-    scalars = [a for _, a in last if a.size == 1 and a.grad is not None and arrays.is_float(a)]
-    return scalars[-1] if scalars and arrays.values(scalars[-1]).size == 1 else None
-
-
-def recording_of(event: Event) -> tuple | None:
-    """Names what a backward call with a loss goes back over; None for other events.
-
-    The same loss on the same recording is one objective, however often backward is called on it.
-    """
-    loss = event.details.get("loss")
-    if event.kind != "backward" or not arrays.is_array(loss):
-        return None
-    tape = event.details["tape"]
-    return (getattr(tape, "_warplint_recording", id(tape)), len(tape.launches), id(arrays.root(loss)))
-
-
-def row_of(event: Event, seeds: dict[int, Any]) -> tuple[tuple, int, int] | None:
-    """Names the row of a Jacobian that a backward call computes: one output element seeded, no loss."""
-    if event.kind != "backward" or event.details.get("loss") is not None or len(seeds) != 1:
-        return None
-    index, seed = next(iter(seeds.items()))
-    places = np.flatnonzero(seed) if index != UNSEEDED else np.zeros(0, dtype=int)
-    tape = event.details["tape"]
-    recording = (getattr(tape, "_warplint_recording", id(tape)), len(tape.launches))
-    return (recording, index, int(places[0])) if len(places) == 1 else None
-
-
-class Terms:
-    """What each backward call of an episode adds to the objective."""
-
-    def __init__(self) -> None:
-        self.recordings: set[tuple] = set()
-        self.left: dict[int, tuple[Any, int, float]] = {}
-        """Losses gone back over, by identity: the array, its resets and its value then."""
-
-    def of(self, event: Event, value: float) -> float:
-        """``value``, without what an earlier call of the episode has counted already.
-
-        That is all of it for a second pass over the same recording, and what a loss array
-        held before where the recording only adds to it.
-        """
-        recording = recording_of(event)
-        if recording is None:
-            return value
-        if recording in self.recordings:
-            return 0.0
-        self.recordings.add(recording)
-        base = arrays.root(event.details["loss"])
-        resets = arrays.resets(base)
-        known, then, before = self.left.get(id(base), (None, 0, 0.0))
-        self.left[id(base)] = (base, resets, value)
-        counted = known is base and then == resets and _adds_to(event.details["tape"], base)
-        return value - before if counted else value
-
-    def note_launch(self, event: Event) -> None:
-        """A launch off the tape may have reset a loss."""
-        if self.left and not event.recorded:
-            for _, array in event.arrays:
-                self.left.pop(id(arrays.root(array)), None)
-
-
-def _adds_to(tape: Any, base: Any) -> bool:
-    """Whether a tape's first launch on an array goes on from what the array held."""
-    for launch in tape.launches:
-        if callable(launch):
-            continue
-        for label, array in arrays.arguments(launch[0], launch[3], launch[4]):
-            if arrays.root(array) is base:
-                return may_read(launch[0], label)
-    return False
-
-
-def seeds_of(event: Event, chain: set[int], adjoints: set[int] | frozenset[int]) -> dict[int, Any]:
-    """The seeds of a backward call, by position among the arrays that may be seeded.
-
-    A seed whose content is in ``adjoints`` was read from a gradient that an earlier backward
-    call of the episode made (hand-written checkpointing), or is that gradient itself: it carries
-    the objective on and is no term of its own.
-    """
-    if event.kind == "adjoint":
-        return {i: arrays.values(seed) for i, (_, seed) in enumerate(manual_seeds(event, chain))}
-    if event.details.get("loss") is not None:
-        return {}
-    grads = event.details.get("grads")
-    if grads:
-        found = {}
-        for i, g in enumerate(grads.values()):
-            if arrays.is_array(g):
-                given = arrays.used_up(g)
-                if given is not None or not (hash(arrays.content(g)) in adjoints or is_adjoint(g)):
-                    found[i] = arrays.values(g) if given is None else given
-        return found
-    seeds = {}
-    for i, array in seedable(event).items():
-        gradient = array.grad
-        given = arrays.used_up(gradient) if gradient is not None and gradient.ptr else None
-        if given is not None:
-            seeds[i] = given
-        elif gradient is not None and gradient.ptr and arrays.given_by_user(gradient):
-            value = arrays.values(gradient)
-            if np.any(value) and hash(arrays.content(gradient)) not in adjoints:
-                seeds[i] = value
-    return seeds
-
-
-def is_adjoint(seed: Any) -> bool:
-    """Whether a seed is the very gradient that a backward pass left in another array."""
-    return arrays.is_gradient(seed) and not arrays.given_by_user(arrays.root(seed))
-
-
-def seedable(event: Event) -> dict[int, Any]:
-    grads = event.details.get("grads")
-    if grads:
-        return dict(enumerate(grads.keys()))
-    found: dict[int, Any] = {}
-    seen: set[int] = set()
-    tape = event.details.get("tape")
-    for launch in tape.launches if tape is not None else ():
-        if callable(launch):
-            continue
-        for _, array in arrays.walk([*launch[3], *launch[4]]):
-            if array.grad is not None and id(array) not in seen:
-                seen.add(id(array))
-                found[len(found)] = array
-    return found
-
-
-class HostCopies:
-    """Contents that came from the host while no tape was recording, by birth or event name.
-
-    Held at their unperturbed values, they make a finite difference that treats them as
-    constants: what a deliberately detached target or window start is.
-    """
-
-    def __init__(self) -> None:
-        self.births: dict[tuple, bytes] = {}
-        self.events: dict[tuple, bytes] = {}
-        self.changed: set[tuple] = set()
-        """Births and events whose content depends on the parameter."""
-
-    def note_birth(self, array: Any) -> None:
-        if self._from_host(array):
-            self.births[array._warplint_birth.serial] = arrays.content(array)
-
-    def note(self, event: Event) -> None:
-        if self._written_from_host(event):
-            self.events[event.name] = arrays.content(event.target)
-
-    def hold_birth(self, array: Any) -> None:
-        serial = array._warplint_birth.serial
-        data = self.births.get(serial)
-        if data is not None and self._from_host(array) and arrays.content(array) != data:
-            self.changed.add(serial)
-            arrays.put(array, data)
-
-    def hold(self, event: Event) -> None:
-        data = self.events.get(event.name)
-        if data is not None and self._written_from_host(event) and arrays.content(event.target) != data:
-            self.changed.add(event.name)
-            arrays.put(event.target, data)
-
-    def __bool__(self) -> bool:
-        return bool(self.births or self.events)
-
-    def places(self, sites: Sites) -> list[tuple[str, int, str]]:
-        """Where the copies were made: (file, line, the name they were given)."""
-        found = {}
-        for serial in self.births:
-            stack = serial[0][0]
-            if stack and serial in self.changed:
-                found[stack[0][:2]] = sites.label(stack) or "an array"
-        for name in self.events:
-            if name in self.changed:
-                found[name[:2]] = "an array"
-        return [(file, line, name) for (file, line), name in sorted(found.items())]
-
-    @staticmethod
-    def _from_host(array: Any) -> bool:
-        return (
-            getattr(array, "_warplint_from_host", False)
-            and not arrays.recording()
-            and bool(array.ptr)
-            and arrays.is_float(array)
-        )
-
-    @staticmethod
-    def _written_from_host(event: Event) -> bool:
-        return (
-            event.kind == "assign"
-            and event.source is None
-            and event.tape is None
-            and arrays.is_float(event.target)
-            and arrays.gradient_owner(event.target) is None
-        )
-
-
-class Boundary:
-    """Where the next version of a parameter begins, in a run that may be perturbed.
-
-    The name alone does not do: an adaptive loop that takes another turn moves the occurrence of
-    its launches. So the parameter must have been written since as well, or be another array; and
-    a recorded launch that reads it after it was written off the tape has begun the next version
-    whatever its name. A parameter that is put aside and put back (``episode.resumed``) is written
-    many times in between.
-    """
-
-    def __init__(self, episode: Episode, parameter: Any) -> None:
-        self.name = episode.next_start
-        same = parameter is not None and episode.next_serial in (None, episode.serial)
-        self.parameter = parameter if same else None
-        self.content = hash(arrays.content(parameter)) if same else 0
-        self.written = False
-        self.away = episode.resumed
-        """The event at which the parameter is back; None from there on."""
-        self.lost = False
-        """Whether what was put back is not what was put aside."""
-
-    def before(self, event: Event) -> None:
-        if self.away is not None and event.name == self.away:
-            self.away = None
-            self.lost = self.parameter is not None and self.changed()
-
-    def after(self, event: Event) -> None:
-        away = self.away is not None or event.recorded or event.kind == "read"
-        if self.parameter is None or self.written or away:
-            return
-        if any(arrays.root(a) is self.parameter for a in touched(event)):
-            self.written = self.changed()
-
-    def reached(self, event: Event) -> bool:
-        if event.name == self.name:
-            return self.parameter is None or self.changed()
-        if self.away is not None or not (self.written and event.recorded and self.name is not None):
-            return False
-        return any(arrays.root(a) is self.parameter for a in touched(event))
-
-    def changed(self) -> bool:
-        return hash(arrays.content(self.parameter)) != self.content
 
 
 class ObjectiveChild(Observer):
@@ -473,7 +204,7 @@ class GradientChild(Observer):
                 self.seeds.append(seeds)
                 self.rows.append(row_of(event, seeds))
                 self.terms.append(len(seeds) + (event.details.get("loss") is not None))
-                self.resolution = max(self.resolution, _resolution(event))
+                self.resolution = max(self.resolution, resolution_of(event))
                 if self.read_too_early and event.kind == "adjoint":
                     self.leave(True)
             return
@@ -647,31 +378,3 @@ class GradientChild(Observer):
                 "extra": self.extra() if self.extra is not None else None,
             }
         )
-
-
-def _resolution(event: Event) -> float:
-    """Relative spacing of the numbers the objective is made of."""
-    loss = event.details.get("loss")
-    candidates = (
-        [loss] if arrays.is_array(loss) else [a for _, a in event.arrays] or list(seedable(event).values())
-    )
-    kinds = [arrays.memory(a).dtype for a in candidates if arrays.is_array(a) and arrays.is_float(a)]
-    return max((float(np.finfo(k).eps) for k in kinds), default=float(np.finfo(np.float32).eps))
-
-
-def touched(event: Event) -> list[Any]:
-    """Every array an event was handed."""
-    found = [a for _, a in event.arrays]
-    for array in (event.target, event.source):
-        if arrays.is_array(array):
-            found.append(array)
-    return found
-
-
-def reads_array(event: Event, array: Any) -> bool:
-    """Whether the event reads ``array`` (rather than only overwriting it)."""
-    if event.kind in ("zero", "fill"):
-        return False
-    if event.kind in ("copy", "assign"):
-        return array is event.source
-    return event.kind in ("launch", "reduce", "read", "export")

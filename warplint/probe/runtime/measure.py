@@ -14,10 +14,11 @@ import numpy as np
 
 from . import arrays, judge
 from .carried import CarriedState, Windows
-from .episodes import GradientChild, HostCopies, ObjectiveChild
+from .episodes import GradientChild, ObjectiveChild
 from .forks import ChildFailure, Reporter
 from .held import HostReads
 from .hooks import Observer, Stream
+from .host_copies import HostCopies
 from .loading import LOADING, load_modules
 from .structure import Episode
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from . import arrays
-from .episodes import GradientChild, ObjectiveChild, touched
+from .episodes import GradientChild, ObjectiveChild
 from .forks import Reporter
 from .hooks import Event, Observer, Stream
 from .measure import Measured, displace
+from .operands import touched
 
 END = "end"
 """The place behind the last operation of a tape."""

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from . import arrays, judge
-from .episodes import seedable, seeds_of
 from .figures import Figure, Figures, is_objective_name
 from .forks import ChildFailure, Reporter, run_in_child
 from .hooks import Event, Observer, Stream
 from .measure import Measured
+from .objectives import seedable, seeds_of
 
 STEP = 2.0e-2
 """Displacement of the seeded outputs, relative to their size."""

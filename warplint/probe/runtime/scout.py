@@ -17,9 +17,11 @@ from .hooks import Event, Observer, ObserverFault, Stream
 from .kernels import may_read
 from .loading import LOADING
 from .memory import Memory
+from .objectives import adopt_manual_gradients, manual_seeds, note_chain
 from .program import MET, OVERRIDDEN
 from .restored import Restorations
 from .structure import Backward, Episode, Read, Structure
+from .unread import skip_unread_passes
 
 MAX_USES = 2_000
 HASH_LIMIT = 1 << 26
@@ -77,10 +79,10 @@ class Scout(Observer):
         """Arrays that launches update in place off the tape."""
         self.open: dict[int, tuple[Any, Episode]] = {}
         self.looked_into: dict[int, Any] = {}
+        """Kernels whose functions are known."""
         self.restorations = Restorations()
         self.stacks: set[tuple] = set()
         """Call stacks of operations whose lines are noted."""
-        """Kernels whose functions are known."""
         self.old_reads: dict[int, tuple[Read, Any]] = {}
         """By an open episode: the read of a gradient that the last pass did not reach, and its owner."""
         self.partial = partial
@@ -184,7 +186,7 @@ class Scout(Observer):
         if not episode.reads or episode.complete:
             return
         if episode.resumed is None:
-            self.skip_unread_passes(episode)
+            skip_unread_passes(episode, self.structure.episodes, self.seeds)
         if not episode.backwards:  # the gradient was read before the backward call
             episode.backwards = [b for b in self.backwards if b.total >= episode.start_total]
         if following is not None:
@@ -200,55 +202,6 @@ class Scout(Observer):
         with open(self.partial + ".new", "wb") as file:
             pickle.dump(self.structure, file, protocol=4)
         os.replace(self.partial + ".new", self.partial)
-
-    def skip_unread_passes(self, episode: Episode) -> None:
-        """Lets the episode begin after backward calls whose gradient was zeroed unread.
-
-        They belong to someone else's objective (two players that take turns); what that other
-        update makes of the parameter is no part of this gradient. So do calls that left nothing in
-        the gradient, while another parameter took what they were made for.
-        """
-        read = {r.reset for r in episode.reads}
-        terms = [total for total, resets in episode.epochs if resets in read]
-        if not episode.epochs:  # nothing came back: the last call before the read should have brought it
-            terms = [b.total for b in episode.backwards[-1:]]
-        if not terms:
-            return
-        touched = {total for total, _ in episode.epochs}
-        skipped = [total for total in touched if total < terms[0]]
-        untouched = [b.total for b in episode.backwards if b.total not in touched and b.total < terms[0]]
-        skipped += [call for call in untouched if self.belongs_to_another(episode, call, terms[0])]
-        skipped.sort()
-        later = [(name, total) for name, total in episode.uses if skipped and total > skipped[-1]]
-        if later and later[0][1] < terms[0]:
-            episode.start, episode.start_total = later[0]
-            episode.moved = True
-            episode.backwards = [b for b in episode.backwards if b.total >= episode.start_total]
-
-    def belongs_to_another(self, episode: Episode, call: int, own: int) -> bool:
-        """Whether another parameter alone took the gradient of ``call``, before the ``own`` call.
-
-        Not if this parameter's gradient was read then, too, nor if the other's goes on adding up:
-        both are terms of one objective then; nor if what was taken is handed on as a seed.
-        """
-
-        def taken(one: Episode, resets: int | None = None) -> bool:
-            reads = [r for r in one.reads if call < r.total < own and not self.seen_before(one, r)]
-            return any(resets in (None, r.reset) and r.content not in self.seeds for r in reads)
-
-        if taken(episode):
-            return False
-        for other in self.structure.episodes:
-            left = [resets for total, resets in other.epochs if total == call]
-            if other is not episode and left and taken(other, left[0]) and (own, left[0]) not in other.epochs:
-                return True
-        return False
-
-    def seen_before(self, episode: Episode, read: Read) -> bool:
-        """Whether an earlier version's gradient is looked at once more: no pass has changed it since."""
-        others = [e for e in self.structure.episodes if e.serial == episode.serial and e is not episode]
-        earlier = [r for e in others for r in e.reads if r.total < read.total]
-        return any((r.reset, r.content) == (read.reset, read.content) for r in earlier)
 
     def assume_read(self, episode: Episode) -> None:
         """Another library shares the gradient's memory: it is taken to use it after the last
@@ -647,29 +600,3 @@ def _seeds(event: Event) -> list[Any]:
             if gradient is not None and gradient.ptr and arrays.given_by_user(gradient):
                 found[id(gradient)] = gradient
     return list(found.values())
-
-
-def adopt_manual_gradients(event: Event) -> None:
-    """Pairs inputs with their adjoint arrays in a launch with ``adjoint=True``."""
-    inputs = list(event.details["inputs"])
-    for value, adjoint in zip(inputs, list(event.details["adj_inputs"])):
-        if arrays.is_array(value) and arrays.is_array(adjoint) and adjoint.ptr:
-            gradient = arrays.root(adjoint)
-            if getattr(gradient, "_warplint_owner", None) is None:
-                arrays.adopt_gradient(arrays.root(value), gradient)
-
-
-def manual_seeds(event: Event, chain: set[int]) -> list[tuple[Any, Any]]:
-    """(output, seed) pairs of a manual adjoint launch that no earlier launch of the chain made."""
-    outputs = list(event.details["outputs"])
-    found = []
-    for value, seed in zip(outputs, list(event.details["adj_outputs"])):
-        if arrays.is_array(value) and arrays.is_array(seed) and id(arrays.root(seed)) not in chain:
-            found.append((value, seed))
-    return found
-
-
-def note_chain(event: Event, chain: set[int]) -> None:
-    for adjoint in event.details["adj_inputs"]:
-        if arrays.is_array(adjoint):
-            chain.add(id(arrays.root(adjoint)))

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import json
 import os
 import selectors
@@ -36,11 +35,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from warplint.probe.runtime import confine
+    from warplint.probe.runtime import confine, processes
 else:
     # Found by path: this is run as a script, and warplint need not be importable.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import confine
+    import processes
 
 TAIL = 64 * 1024
 POLL = 0.05
@@ -51,7 +51,6 @@ LEAST_MEMORY = 256 << 20
 LEAST_DISK = 512 << 20
 MOST_FILES = 4
 """How many files of the largest allowed size a program may fill in all."""
-_HAS_PROC = os.path.exists("/proc/self/stat")
 
 
 @dataclass(frozen=True)
@@ -72,95 +71,7 @@ class Order:
     """Layers to leave out: ``namespaces``, ``landlock``, ``seccomp``."""
 
 
-# --- what the machine says about processes -------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Process:
-    """One line of the process table; ``started`` tells a process from a later namesake."""
-
-    pid: int
-    parent: int
-    state: str
-    started: str
-    resident: int
-
-
-def read_process(pid: int) -> Process | None:
-    """The process ``pid`` as it is now, None when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            text = stream.read().decode("ascii", "replace")
-    except OSError:
-        return None
-    # The name stands in parentheses and may hold anything, further parentheses included.
-    fields = text[text.rfind(")") + 2 :].split()
-    if len(fields) < 22:
-        return None
-    pages = int(fields[21])
-    return Process(pid, int(fields[1]), fields[0], fields[19], pages * os.sysconf("SC_PAGE_SIZE"))
-
-
-def descendants(root: int) -> list[Process]:
-    """Every living process below ``root``, parents before children."""
-    children: dict[int, list[Process]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            process = read_process(int(name))
-            if process is not None:
-                children.setdefault(process.parent, []).append(process)
-    found: list[Process] = []
-    queue = [root]
-    while queue:
-        for child in children.get(queue.pop(), []):
-            queue.append(child.pid)
-            if child.state not in "ZX":
-                found.append(child)
-    return found
-
-
-def proportional_memory(process: Process) -> int:
-    """Memory of a process with shared pages divided among their users (forks share most)."""
-    try:
-        with open(f"/proc/{process.pid}/smaps_rollup", "rb") as stream:
-            for line in stream:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    return process.resident
-
-
-def available_memory() -> int | None:
-    """What the machine has left, in bytes."""
-    try:
-        with open("/proc/meminfo", "rb") as stream:
-            for line in stream:
-                if line.startswith(b"MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    return None
-
-
-def send(process: Process, number: int) -> None:
-    """Signal exactly this process, never a later one with the same number."""
-    with contextlib.suppress(OSError):
-        if hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal"):
-            handle = os.pidfd_open(process.pid)
-            try:
-                now = read_process(process.pid)
-                if now is not None and now.started == process.started:
-                    signal.pidfd_send_signal(handle, number)
-                return
-            except OSError as error:
-                if error.errno != errno.ENOSYS:
-                    return
-            finally:
-                os.close(handle)
-        now = read_process(process.pid)
-        if now is not None and now.started == process.started:
-            os.kill(process.pid, number)
+# --- sizes ---------------------------------------------------------------------------------
 
 
 def size_text(count: int) -> str:
@@ -471,18 +382,18 @@ class Supervisor:
             most = MOST_FILES * order.file_size
             if left < floor or (gone > most and used_below(order.scratch, most) >= most):
                 return "disk", "filled the disk"
-        if not _HAS_PROC:
+        if not processes.READABLE:
             return None
-        running = descendants(os.getpid())
+        running = processes.descendants(os.getpid())
         helpers = 2 if "pid" in self.namespaces else 0
         if len(running) - helpers > order.processes:
             return "processes", f"started more than {order.processes} processes"
         resident = sum(process.resident for process in running)
-        available = available_memory()
+        available = processes.available_memory()
         tight = available is not None and available < LEAST_MEMORY and resident > LEAST_MEMORY
         if resident > order.memory or tight:
             # Summing counts shared pages once a process; look closely only now, it is slow.
-            used = sum(proportional_memory(process) for process in running)
+            used = sum(processes.proportional_memory(process) for process in running)
             if used > order.memory:
                 return "memory", f"used more than {size_text(order.memory)} of memory"
             if tight and used > LEAST_MEMORY:
@@ -500,13 +411,13 @@ class Supervisor:
 
     def end_all(self) -> int:
         """End every descendant and reap them; returns how many could not be ended."""
-        if not _HAS_PROC:
+        if not processes.READABLE:
             with contextlib.suppress(OSError):
                 os.killpg(self.stage, signal.SIGKILL)
             self._reap()
             return 0
         deadline = time.monotonic() + SWEEP
-        left = descendants(os.getpid())
+        left = processes.descendants(os.getpid())
         # Stop all first, until no new one turns up: a process that runs could go on forking.
         stopped: set[int] = set()
         while time.monotonic() < deadline:
@@ -516,15 +427,15 @@ class Supervisor:
             for process in fresh:
                 # Ending the init of a namespace ends all in it at once, so it is never stopped.
                 whole = "pid" in self.namespaces and process.parent in (os.getpid(), self.stage)
-                send(process, signal.SIGKILL if whole else signal.SIGSTOP)
+                processes.send(process, signal.SIGKILL if whole else signal.SIGSTOP)
                 stopped.add(process.pid)
-            left = descendants(os.getpid())
+            left = processes.descendants(os.getpid())
         while left and time.monotonic() < deadline:
             for process in left:
-                send(process, signal.SIGKILL)
+                processes.send(process, signal.SIGKILL)
             self._reap()
             time.sleep(0.002)
-            left = descendants(os.getpid())
+            left = processes.descendants(os.getpid())
         self._reap()
         return len(left)
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from . import arrays
-from .episodes import objective_of
 from .forks import ChildFailure, Reporter, run_in_child
 from .hooks import Event, Observer, Stream
 from .measure import Measured
+from .objectives import objective_of
 
 ITERATIONS = 40
 """Iterations that are looked at."""

@@ -12,11 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from . import arrays, judge
-from .episodes import touched
 from .forks import BecomeChild, ChildFailure, Reporter, fork, run_in_child
 from .hooks import Event, Observer, Stream
-from .kernels import may_read
 from .measure import TYPICAL_PASSES, Maker, Measured, Measurement
+from .operands import touched, uses
 from .structure import Episode
 
 Target = tuple[Episode, int, bool]
@@ -132,14 +131,6 @@ class Trunk(Observer):
             observer.before(event)
         except Exception as error:
             reporter.leave({"failed": f"{type(error).__name__}: {error}"})
-
-
-def uses(event: Event, base: Any) -> bool:
-    """Whether an event may use what an array holds: a launch may be given a struct for another field."""
-    if event.kind != "launch":
-        return True
-    kernel = event.details["object"]
-    return any(may_read(kernel, label) for label, a in event.arrays if arrays.root(a) is base)
 
 
 class Respawn:

@@ -12,7 +12,7 @@ from ..episodes import GradientChild
 from ..forks import BecomeChild, Reporter, fork
 from ..hooks import Event, Observer, Stream
 from ..measure import Measured
-from ..scout import adopt_manual_gradients
+from ..objectives import adopt_manual_gradients
 from .activity import Activity
 
 

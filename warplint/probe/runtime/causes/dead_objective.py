@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import arrays
-from ..episodes import seeds_of, unseeded_scalar
 from ..hooks import Event
+from ..objectives import seeds_of, unseeded_scalar
 from .base import CounterfactualRun, Kind
 
 

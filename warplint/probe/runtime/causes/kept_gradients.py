@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import arrays
-from ..episodes import recording_of, row_of, seeds_of
 from ..hooks import Event
+from ..objectives import recording_of, row_of, seeds_of
 from .base import CounterfactualRun, Kind
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import arrays
-from ..episodes import reads_array, touched
 from ..hooks import Event
+from ..operands import reads_array, touched
 from .base import CounterfactualRun, Kind
 
 
