@@ -149,7 +149,8 @@ def check(
         warnings += told
     if not options.show_dismissed and options.shard is None:
         results = [result for result in results if result.verdict is not Verdict.DISMISSED]
-    results = offered(results, readable, programs, options.root)
+    results = offered(results, readable, programs, options.root, cache)
+    cache.save()
     notices = (*(fixed.curves if fixed else ()), *(_skipped_calls(static) if options.verbose else ()))
     report = Report(
         results=tuple(sorted(results, key=lambda result: result.sort_key)),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warplint import buffers
 from warplint.cli import stages
 from warplint.cli.options import Options
-from warplint.model import Fix, Program, ProgramRow, Result, Rule, Verdict
+from warplint.model import Fix, Program, ProgramRow, Result, Rule, Verdict, from_plain, to_plain
 from warplint.report.numbers import short
+
+if TYPE_CHECKING:
+    from warplint.source.cache import Cache
 
 __all__ = ["Fixed", "fix", "offered"]
 
@@ -34,26 +39,70 @@ class Fixed:
 
 
 def offered(
-    results: Sequence[Result], files: Sequence[Any], programs: Sequence[Program], root: Path
+    results: Sequence[Result], files: Sequence[Any], programs: Sequence[Program], root: Path, cache: Cache
 ) -> list[Result]:
     """Results with the fix that ``--fix`` would try first; nothing is run for it."""
+    wanted = [k for k, result in enumerate(results) if result.verdict in _OPEN and not result.location.cell]
+    if not wanted:
+        return list(results)
+    editable, read = _editable(files, programs), _reader(files, programs, root)
+    offers = _known_offers([results[k] for k in wanted], editable, files, read, cache)
+    found = dict(zip(wanted, offers, strict=True))
+    return [
+        result if found.get(k) is None else replace(result, fix=found[k]) for k, result in enumerate(results)
+    ]
+
+
+def _known_offers(
+    results: Sequence[Result],
+    editable: Sequence[str],
+    files: Sequence[Any],
+    read: Callable[[str], bytes | None],
+    cache: Cache,
+) -> list[Fix | None]:
+    """The offers for results: those of an earlier run, if nothing that they depend on has changed."""
+    from warplint.source.cache import digest
+
+    if cache.file is None:
+        return _offers(results, editable, read)
+    digests = {file.display: file.digest for file in files}
+    key = digest(
+        [
+            *(json.dumps(to_plain(result), sort_keys=True) for result in results),
+            "files",
+            *(part for name in editable for part in (name, digests.get(name) or _digest(read(name)))),
+        ]
+    )
+    stored = cache.get("offers", key)
+    try:
+        if stored is not None and len(stored) == len(results):
+            return [None if offer is None else from_plain(Fix, offer) for offer in stored]
+    except (TypeError, ValueError, KeyError, AttributeError):
+        pass  # damaged: as good as none
+    offers = _offers(results, editable, read)
+    cache.put("offers", key, to_plain(offers))
+    return offers
+
+
+def _digest(data: bytes | None) -> str:
+    return "absent" if data is None else hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _offers(
+    results: Sequence[Result], editable: Sequence[str], read: Callable[[str], bytes | None]
+) -> list[Fix | None]:
     from warplint.fixes import RESTRUCTURINGS, candidates
     from warplint.fixes.project import Project
 
-    if not any(result.verdict in _OPEN for result in results):
-        return list(results)
-    project = Project(_editable(files, programs), _reader(files, programs, root))
-    offers = []
+    project = Project(editable, read)
+    offers: list[Fix | None] = []
     for result in results:
-        if result.location.cell:
-            pass
-        elif result.verdict in _OPEN and result.rule in RESTRUCTURINGS:
-            result = replace(result, fix=Fix("display", title=result.help or ""))
-        elif result.verdict in _OPEN and result.fix is None:
-            found = candidates(result, project)
-            if found:
-                result = replace(result, fix=Fix("unsafe", found[0].edits, title=found[0].title))
-        offers.append(result)
+        if result.rule in RESTRUCTURINGS:
+            offers.append(Fix("display", title=result.help or ""))
+        elif result.fix is None and (found := candidates(result, project)):
+            offers.append(Fix("unsafe", found[0].edits, title=found[0].title))
+        else:
+            offers.append(None)
     return offers
 
 

@@ -21,7 +21,7 @@ from warplint import __version__, store
 
 __all__ = ["Cache", "digest"]
 
-_SECTIONS = ("facts", "programs", "outcomes")
+_SECTIONS = ("facts", "programs", "outcomes", "offers")
 _KEPT_RUNS = 12
 """What was not used for so many runs that changed something is dropped."""
 _KEPT_SECONDS = 90 * 24 * 3600
@@ -121,9 +121,9 @@ def _producer() -> list[str]:
     """What decides a result beside the checked files: this version, as it lies on the disk."""
     parts = [__version__, sys.version]
     package = Path(__file__).parent.parent
-    for room in ("source", "static", "checks"):
+    for room in (".", "source", "static", "checks", "fixes"):
         for directory, folders, names in os.walk(package / room):
-            folders.sort()
+            folders[:] = sorted(folders) if room != "." else []
             for name in sorted(names):
                 if name.endswith(".py"):
                     status = os.stat(os.path.join(directory, name))

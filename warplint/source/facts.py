@@ -12,8 +12,10 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from warplint.source.skeleton import skeleton
 
 __all__ = ["FileFacts", "ImportedModule", "is_main_test", "parse", "paused_collector", "uses_of"]
 
@@ -21,6 +23,11 @@ _TAPE = re.compile(r"\bTape\b|\badjoint\s*=\s*True")
 _TAPE_WORDS = ("Tape", "adjoint")
 """What the pattern cannot match without: a plain search is many times faster."""
 _HANDLE_WORDS = ("tape", "Tape", "backward", "adjoint")
+_HANDLES = (
+    re.compile(r"tape\b(?<!\brecord_tape)"),
+    *(re.compile(rf"{word}\b(?<!\w{word})") for word in ("Tape", "backward", "adjoint")),
+)
+"""Names of what may be a tape, each by itself: a pattern that begins with a word is found fast."""
 _RECORDING = frozenset({"Tape", "launch", "launch_tiled", "capture_launch"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BLOCKS: dict[type, tuple[str, ...]] = {
@@ -64,16 +71,28 @@ class FileFacts:
     @classmethod
     def of(cls, text: str) -> FileFacts:
         """The facts of a file with this text."""
+        bare = skeleton(text, _mentions_handles)
+        if bare is not None:
+            return cls._at_import(bare.tree, bare.imports)
         tree, problem, (line, column) = parse(text)
         if tree is None:
             return cls(problem, line, column)
-        return cls(
-            imports=tuple(_imports(tree)),
-            main=any(isinstance(node, ast.If) and is_main_test(node.test) for node in tree.body),
-            calls=tuple(sorted({name for node in _top_level(tree) for name in called_names(node)})),
+        imports = [n for n in statements(tree.body) if isinstance(n, (ast.Import, ast.ImportFrom))]
+        imports.sort(key=lambda node: (node.lineno, node.col_offset))
+        return replace(
+            cls._at_import(tree, imports),
             tape=_mentions_tape(text) and any(_is_tape(n) for n in ast.walk(tree)),
             taped=tuple(_taped(tree, _lines_with_handles(text))),
-            effects=_effects(tree),
+        )
+
+    @classmethod
+    def _at_import(cls, tree: ast.Module, imports: Sequence[Any]) -> FileFacts:
+        """What the top level of a file says; definitions may be missing in the tree."""
+        return cls(
+            imports=tuple(_imports(imports)),
+            main=any(isinstance(node, ast.If) and is_main_test(node.test) for node in tree.body),
+            calls=tuple(sorted({name for node in _top_level(tree) for name in called_names(node)})),
+            effects=_effects(tree, imports),
         )
 
     def to_plain(self) -> list[Any]:
@@ -166,12 +185,12 @@ def statements(body: Sequence[Any]) -> Iterator[Any]:
             stack.extend(getattr(node, name))
 
 
-def _imports(tree: ast.Module) -> Iterator[ImportedModule]:
-    for node in statements(tree.body):
+def _imports(found: Sequence[Any]) -> Iterator[ImportedModule]:
+    for node in found:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield ImportedModule(alias.name)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             yield ImportedModule(node.module or "", node.level, tuple(a.name for a in node.names))
 
 
@@ -186,15 +205,14 @@ _HARMLESS = sys.stdlib_module_names | {"jax", "matplotlib", "numpy", "pytest", "
 """Packages whose state decides nothing here."""
 
 
-def _effects(tree: ast.Module) -> tuple[ImportedModule, ...]:
+def _effects(tree: ast.Module, imports: Sequence[Any]) -> tuple[ImportedModule, ...]:
     """The modules that importing this one may change: it calls or assigns into them."""
     foreign: dict[str, ImportedModule] = {}
-    for node in statements(tree.body):
-        if isinstance(node, ast.Import):
-            for a in node.names:
+    for node in reversed(imports):  # of several by one name, the first
+        for a in node.names:
+            if isinstance(node, ast.Import):
                 foreign[a.asname or a.name.partition(".")[0]] = ImportedModule(a.name)
-        elif isinstance(node, ast.ImportFrom):
-            for a in node.names:
+            else:
                 foreign[a.asname or a.name] = ImportedModule(node.module or "", node.level, (a.name,))
     acted: dict[ImportedModule, None] = {}
     for name in (name for node in _top_level(tree) for name in _changed(node)):
@@ -256,6 +274,10 @@ def _handles_tape(node: ast.AST) -> bool:
 
 def _mentions_tape(text: str) -> bool:
     return any(word in text for word in _TAPE_WORDS) and _TAPE.search(text) is not None
+
+
+def _mentions_handles(code: str) -> bool:
+    return any(handle.search(code) for handle in _HANDLES)
 
 
 def _lines_with_handles(text: str) -> list[int]:
