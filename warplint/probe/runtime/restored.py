@@ -38,11 +38,9 @@ class Restorations:
         self.copies: dict[int, tuple[weakref.ref, _Saved]] = {}
         """By identity of the array that holds the copy."""
         self.read: dict[int, list[_Saved]] = {}
-        """Versions that the host has read, by identity of their array."""
-        self.due: dict[int, Episode] = {}
-        """By identity: the version that was just put back into an array."""
-        self.launched: set[int] = set()
-        """Identities of episodes whose version a launch has read."""
+        """Versions that the host has read, by identity of their array (some may be of an earlier one)."""
+        self.due: dict[int, tuple[weakref.ref, Episode]] = {}
+        """By identity: the array, and the version that was just put back into it."""
 
     def note_copy(self, target: Any, source: Any, episode: Episode | None, digest: int | None) -> None:
         """``target`` was set to what ``source`` holds, off the tape."""
@@ -51,7 +49,7 @@ class Restorations:
         known = self._held(source, digest)
         version = known.of(target) if known is not None else None
         if version is not None:
-            self.due[id(target)] = version
+            self.due[id(target)] = (weakref.ref(target), version)
         elif episode is not None and digest is not None:
             before = known.versions[: CHAIN - 1] if known is not None else []
             saved = _Saved([(weakref.ref(source), episode), *before], digest)
@@ -79,7 +77,7 @@ class Restorations:
         for saved in self.read.get(id(array), ()) if not constant else ():
             version = saved.of(array)
             if saved.digest == digest and version is not None:
-                self.due[id(array)] = version
+                self.due[id(array)] = (weakref.ref(array), version)
 
     def forget(self, array: Any) -> None:
         """Something else has written to ``array``."""
@@ -87,16 +85,17 @@ class Restorations:
 
     def version(self, array: Any) -> Episode | None:
         """The version that was put back, if its gradient was not used yet and a launch has read it."""
-        episode = self.due.pop(id(array), None)
-        if episode is None or episode.reads or episode.complete:
+        reference, episode = self.due.pop(id(array), (None, None))
+        if reference is None or episode is None or reference() is not array:
             return None
-        return episode if id(episode) in self.launched else None
+        usable = episode.launched and not episode.reads and not episode.complete
+        return episode if usable else None
 
     def pending(self) -> bool:
         """Whether a version that was saved for later may still be put back."""
         for reference, saved in self.copies.values():
             for origin, episode in saved.versions if reference() is not None else ():
                 waiting = not episode.reads and not episode.complete and episode.superseded
-                if waiting and id(episode) in self.launched and origin() is not None:
+                if waiting and episode.launched and origin() is not None:
                     return True
         return False

@@ -358,7 +358,9 @@ class Scout(Observer):
                 continue  # parameter and gradient together, off the tape: the update itself
             if used:
                 self.use(base, event)
-                self.restorations.launched.add(id(self.tracked(base).episode))
+                episode = self.tracked(base).episode
+                if episode is not None:
+                    episode.launched = True
         for base, owner, _ in operands if owned else ():
             if owner is not None:
                 self.note_read(base, event, "launch")

@@ -74,6 +74,8 @@ class Episode:
     the pass adds to is given then (a momentum that is kept there), not left over."""
     moved: bool = False
     """Whether it begins later than at the version's first use."""
+    launched: bool = False
+    """Whether a launch has read the version."""
     superseded: bool = False
     """Whether the array holds another version at the moment."""
     resumed: tuple | None = None
