@@ -13,12 +13,29 @@ from warplint.probe.records import Records, Rows
 def conditions(parameters: list[Rows], facts: Facts, paths: Paths) -> str:
     """All that a reader has to know beside "the gradient is right", as clauses."""
     return (
-        seeds_taken_as_given(parameters)
+        independent(parameters, paths)
+        + seeds_taken_as_given(parameters)
         + held_constant(parameters, paths)
         + progress.too_long_a_step(facts.step)
         + "".join(f"; {text}" for text in [not_measured(parameters)] if text)
         + shortened(facts)
         + how_it_ended(facts)
+    )
+
+
+def independent(parameters: list[Rows], paths: Paths) -> str:
+    """Zero that is right, since the objective does not move at all, may still not be what is wanted."""
+    names = []
+    for rows in parameters:
+        checks = [c for r in rows for c in r["checks"]]
+        if checks and all(c["ad"] == 0.0 and c["fd"] == 0.0 for c in checks):
+            file, line = rows[0]["place"]
+            names.append(f"`{rows[0]['parameter']}` ({paths.display(str(file))}:{line})")
+    if not names:
+        return ""
+    return (
+        f"; it is zero, as the objective does not depend on {' and '.join(names)} at all here: if it should, "
+        "look for a result that is never used or a branch that is never taken"
     )
 
 

@@ -139,6 +139,14 @@ def test_a_right_gradient_is_a_result_too() -> None:
     assert note.evidence.ruled_out == ("WL101",)
 
 
+def test_a_zero_that_is_right_says_that_the_objective_does_not_depend_on_the_parameter() -> None:
+    judged = judge(facts(episode(1, check(0.0, 0.0, "agrees")), episode(2, check(0.0, 0.0, "agrees"))))
+    assert verdicts(judged) == [("WL902", "note")]
+    assert "it is zero, as the objective does not depend on `w` (train.py:3)" in judged.results[0].message
+    moved = judge(facts(episode(1, check(0.0, 0.0, "agrees")), episode(2, check(2.0, 2.0, "agrees"))))
+    assert "it is zero" not in moved.results[0].message
+
+
 def test_values_that_changed_without_harm_are_latent() -> None:
     run = facts(RIGHT, attributions=(attribution(causes=[overwrite(10)], confirmed=[], outcome="agrees"),))
     assert ("WL101", "latent") in verdicts(judge(run, finding(10)))
