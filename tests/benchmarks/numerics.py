@@ -30,12 +30,15 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first program")
     parser.add_argument("--jobs", type=int, default=2, help="programs run at the same time")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--families", nargs="+", help="only these families (springs, network, …)")
     parser.add_argument("--verbose", action="store_true", help="explain every unexpected outcome")
     parser.add_argument("--log", type=Path, help="append outcomes; skip the programs already in it")
     options = parser.parse_args()
 
     seeds = range(options.first, options.first + options.count)
     programs = [generate(seed, variant) for variant in options.variants for seed in seeds]
+    if options.families:
+        programs = [p for p in programs if p.family in options.families]
     known = read_log(options.log, programs)
     wanted = [p for p in programs if p.name not in known]
     warm_up(wanted)
