@@ -88,6 +88,8 @@ class Counterfactual(str, enum.Enum):
     """Hand the reader of a gradient what the backward pass has just added to it."""
     ENABLE_BACKWARD = "backward-disabled"
     """Compile the kernels that a statement turned off with backward code."""
+    HOLD_LIBRARY = "library-call"
+    """Hold what a function of Warp's library makes constant in the finite difference."""
     RECORD = "not-recorded"
     """Put an operation that no tape recorded on the tapes that use what it wrote."""
     HOLD_READ = "host-read"

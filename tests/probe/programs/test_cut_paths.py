@@ -111,6 +111,27 @@ NOT_RECORDED = {
         wp.utils.array_scan(y, z, inclusive=False)  # cut
         wp.launch(misfit, 2, [z, target], [loss])
 """,
+    "elements picked by an index": """
+    y, z = zeros(2), zeros(2)
+    with wp.Tape() as tape:
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.copy(z, y[wp.array([1, 0], dtype=int)])  # cut
+        wp.launch(misfit, 2, [z, target], [loss])
+""",
+    "elements stored by an index": """
+    y, z = zeros(2), zeros(3)
+    with wp.Tape() as tape:
+        wp.launch(square, 2, [x, 0.5], [y])
+        wp.copy(z[wp.array([2, 0], dtype=int)], y)  # cut
+        wp.launch(misfit, 3, [z, target], [loss])
+""",
+    "picked elements laid out anew": """
+    y = zeros(2)
+    with wp.Tape() as tape:
+        wp.launch(square, 2, [x, 0.5], [y])
+        z = y[wp.array([1, 1, 0], dtype=int)].contiguous()  # cut
+        wp.launch(misfit, 3, [z, target], [loss])
+""",
     "overwritten since": """
     y, z = zeros(2), zeros(2)
     wp.launch(square, 2, [x, 0.5], [y])  # cut
@@ -129,6 +150,54 @@ def test_what_no_tape_recorded(body: str, tmp_path: Path) -> None:
     assert "differs" in told.outcomes["x"]
     assert {kind for kind, _ in told.confirmed} == {"not-recorded"}
     assert {line for _, line in told.confirmed} == lines_of(text, "# cut")
+
+
+SOLVER = """
+from warp.optim.linear import cg
+
+A = wp.array([[4.0, 1.0], [1.0, 3.0]], dtype=float)
+
+
+def adjoint():
+    rest = wp.zeros(2, dtype=float)
+    cg(A, z.grad, rest)
+    y.grad.assign(y.grad.numpy() + rest.numpy())
+    z.grad.zero_()
+"""
+SOLVED = """
+    y, z = zeros(2), zeros(2)
+    with wp.Tape() as tape:
+        wp.launch(square, 2, [x, 0.5], [y])
+        cg(A, y, z)  # cut{adjoint}
+        wp.launch(misfit, 2, [z, target], [loss])
+"""
+
+
+def test_a_solver_of_the_library(tmp_path: Path) -> None:
+    text = program(SOLVED.format(adjoint=""), SOLVER)
+    told = run(write(tmp_path, text))
+    assert [kind for kind, _ in told.confirmed] == ["library-call"]
+    (cut,) = lines_of(text, "# cut")
+    assert told.confirmed[0][1] == cut
+
+
+def test_a_solver_whose_adjoint_is_recorded_is_right(tmp_path: Path) -> None:
+    body = SOLVED.format(adjoint="\n        tape.record_func(adjoint, [y, z])")
+    told = run(write(tmp_path, program(body, SOLVER)))
+    assert set(told.outcomes["x"]) == {"agrees"}
+    assert told.confirmed == []
+
+
+def test_an_array_without_gradient_behind_a_solver_whose_adjoint_is_recorded(tmp_path: Path) -> None:
+    body = SOLVED.format(adjoint="\n        tape.record_func(adjoint, [y, z])").replace(
+        "wp.launch(misfit, 2, [z, target], [loss])",
+        "r = wp.zeros(2, dtype=float)  # lost\n        wp.launch(square, 2, [z, 0.5], [r])\n"
+        "        wp.launch(misfit, 2, [r, target], [loss])",
+    )
+    text = program(body, SOLVER)
+    told = run(write(tmp_path, text))
+    assert [kind for kind, _ in told.confirmed] == ["no-gradient"]
+    assert {line for _, line in told.confirmed} == lines_of(text, "# lost")
 
 
 ON_THE_HOST = {

@@ -20,7 +20,7 @@ from warplint.probe.causes.duplicate_launches import DuplicateLaunches
 from warplint.probe.causes.host_read import HostRead
 from warplint.probe.causes.kept_gradients import KeptGradients
 from warplint.probe.causes.missing_gradient import MissingGradient
-from warplint.probe.causes.not_recorded import NotRecorded
+from warplint.probe.causes.not_recorded import LibraryCalls, NotRecorded
 from warplint.probe.causes.overwrites import Overwrites
 from warplint.probe.causes.rebuilt import Rebuilt
 from warplint.probe.causes.replayed_launches import ReplayedLaunches
@@ -51,6 +51,7 @@ _NAMINGS: dict[str, Naming] = {
         BackwardDisabled(),
         MissingGradient(),
         NotRecorded(),
+        LibraryCalls(),
         HostRead(),
         CopiedAgain(),
         KeptGradients(),

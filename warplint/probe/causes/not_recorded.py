@@ -37,9 +37,19 @@ class NotRecorded(Naming):
         elif cause["how"] == "Launch.launch()":
             why = "by a prepared launch, which no tape records,"
             help_text = "use wp.launch() for what the gradient has to pass through"
+        elif cause["how"] == "indexed":
+            operation, why = "a copy of an indexed array", "which no tape records"
+            help_text = "pick the elements in a kernel instead"
+        elif cause["operation"] == "library":
+            operation, why = f"{cause['kernel']}()", "of Warp's library, which no tape records"
+            help_text = "record what it does to adjoints with tape.record_func() (a solver: solve with the "
+            help_text += "transposed matrix), or integrate into an array with requires_grad (output=)"
         else:
             why = "in a way that no tape records"
             help_text = "use a kernel instead, or record the adjoint with tape.record_func()"
+        removal = f"{operation} recorded on the tape"
+        if cause["operation"] == "library":
+            removal = f"what {operation} makes held constant in the finite difference"
         return Named(
             rule="WL203",
             message=f"{buffer} is computed from the optimized values by {operation} {why}: "
@@ -47,7 +57,7 @@ class NotRecorded(Naming):
             location=here,
             related=tuple(related),
             help=help_text,
-            removal=f"{operation} recorded on the tape",
+            removal=removal,
         )
 
     def happened(self, finding: Finding, cause: dict[str, Any]) -> bool:
@@ -56,3 +66,10 @@ class NotRecorded(Naming):
     def meant(self, cause: dict[str, Any], paths: Paths) -> bool:
         # Who carries a state on from pass to pass, off every tape, wants no gradient through it.
         return bool(cause.get("running")) or says_meant(cause["stack"], cause["buffer"], paths)
+
+
+class LibraryCalls(NotRecorded):
+    kind = Counterfactual.HOLD_LIBRARY
+
+    def meant(self, cause: dict[str, Any], paths: Paths) -> bool:
+        return says_meant(cause["stack"], cause["buffer"], paths)

@@ -67,6 +67,14 @@ def root(array: Any) -> Any:
     return array
 
 
+def indexed(array: Any) -> tuple[Any, Any]:
+    """The array whose elements an indexed array picks, and which: an index for numpy."""
+    if not isinstance(array, wptypes.indexedarray):
+        return array, ...
+    picked = zip(array.data.shape, array.indices)
+    return array.data, np.ix_(*(np.arange(n) if some is None else memory(some) for n, some in picked))
+
+
 def birth(array: Any) -> Birth | None:
     return getattr(array, "_warplint_birth", None)
 

@@ -23,7 +23,7 @@ import warp
 from warp._src import context, utils
 from warp._src import types as wptypes
 
-from . import arrays, graphs, structures
+from . import arrays, graphs, library, structures
 from .inputs import Inputs
 from .loading import time_compilation
 from .sites import Sites
@@ -190,6 +190,7 @@ def install(sites: Sites) -> Stream:
     _hook_reductions(stream)
     _hook_tape(stream)
     structures.hook(stream)
+    library.hook(stream)
     graphs.hook(stream)
     time_compilation()
     return stream
@@ -400,6 +401,10 @@ def _hook_copy(stream: Stream) -> None:
 
 
 def _describe_copy(event: Event, dest: Any, src: Any) -> None:
+    if any(isinstance(array, wptypes.indexedarray) for array in (dest, src)):
+        event.details["indexed"] = (dest, src)  # no tape records it
+        event.target, event.source = arrays.indexed(dest)[0], arrays.indexed(src)[0]
+        return
     event.target, event.source = dest, src
     event.recorded = (
         event.tape is not None

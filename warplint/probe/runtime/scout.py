@@ -422,6 +422,8 @@ class Scout(Observer):
                 self.note_read(base, event, "launch")
 
     after_reduce = note_changes
+    before_library = before_reduce
+    after_library = note_changes
 
     def touch(self, base: Any, *, in_place: bool = False) -> None:
         state = self.tracked(base)

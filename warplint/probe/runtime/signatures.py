@@ -18,6 +18,7 @@ SUSPECTS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "correct": (),
     "undecided": (),
     "zero": (
+        ("library-call", ("WL203",)),
         ("no-gradient", ("WL201",)),
         ("backward-disabled", ("WL202",)),
         ("not-recorded", ("WL203",)),

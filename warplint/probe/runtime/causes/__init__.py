@@ -16,6 +16,7 @@ from .dropped_adjoints import DroppedAdjoints
 from .duplicate_launches import DuplicateLaunches
 from .host_read import HostRead
 from .kept_gradients import KeptGradients
+from .library_calls import LibraryCalls
 from .missing_gradient import MissingGradient
 from .not_recorded import NotRecorded
 from .overwrites import Overwrites
@@ -29,6 +30,7 @@ from .truncated_horizon import TruncatedHorizon
 __all__ = ["KINDS", "CounterfactualRun", "Kind"]
 
 KINDS: tuple[type[Kind], ...] = (
+    LibraryCalls,
     BackwardDisabled,
     MissingGradient,
     NotRecorded,

@@ -24,12 +24,12 @@ class Activity:
 
     def before(self, event: Event) -> None:
         """Remembers contents, so that ``after`` can tell which arrays the operation changed."""
-        if event.kind in ("launch", "reduce") and self.reads_active(event):
+        if event.kind in ("launch", "reduce", "library") and self.reads_active(event):
             event.details["digests"] = [(base, hash(arrays.content(base))) for base in self.bases(event)]
 
     def after(self, event: Event) -> None:
         """Marks what an operation with an active input wrote; lists it in ``details``."""
-        if event.kind in ("launch", "reduce"):
+        if event.kind in ("launch", "reduce", "library"):
             before = event.details.pop("digests", ())
             changed = [base for base, digest in before if hash(arrays.content(base)) != digest]
             event.details["changed"] = changed

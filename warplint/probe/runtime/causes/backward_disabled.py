@@ -70,7 +70,7 @@ class BackwardDisabled(Kind):
         if not self.run.started or event.kind != "launch" or not event.recorded:
             return
         kernel = event.details["object"]
-        if _has_backward(kernel):
+        if has_backward(kernel):
             return
         active = self.run.activity.reads_active(event)
         cause = self.describe(kernel, event)
@@ -104,7 +104,7 @@ class BackwardDisabled(Kind):
         return list(self.causes.values())
 
 
-def _has_backward(kernel: Any) -> bool:
+def has_backward(kernel: Any) -> bool:
     option = (kernel.options or {}).get("enable_backward")
     return bool(kernel.module.options["enable_backward"] if option is None else option)
 

@@ -50,6 +50,8 @@ class NotRecorded(Kind):
         elif self.is_candidate(event):
             event.details["candidate"] = True
             if self.removes(self.key(event)):
+                if "indexed" in event.details and event.target.grad is None:
+                    event.target.requires_grad = True
                 event.details["adjoint"] = _adjoint(event)
 
     def after(self, event: Event) -> None:
@@ -68,8 +70,8 @@ class NotRecorded(Kind):
     def is_candidate(self, event: Event) -> bool:
         """Whether an active value goes into an operation that no tape sees."""
         if event.kind in ("copy", "assign"):
-            if event.tape is not None or event.source is None:
-                return False  # on a tape a copy goes unrecorded for want of a gradient only
+            if event.source is None or (event.tape is not None and "indexed" not in event.details):
+                return False  # on a tape a plain copy goes unrecorded for want of a gradient only
             pair = (event.source, event.target)
             return is_active(event.source) and all(arrays.gradient_owner(a) is None for a in pair)
         if event.kind not in ("launch", "reduce") or not self.run.activity.reads_active(event):
@@ -92,6 +94,7 @@ class NotRecorded(Kind):
             how = "off the tape"
             if event.tape is not None:
                 how = event.details.get("unrecorded", "not recorded")
+                how = "indexed" if "indexed" in event.details else how
             self.producers[key] = {
                 "key": key,
                 "stack": event.stack,
@@ -226,6 +229,12 @@ def copy_adjoint(event: Event, tape: Any) -> None:
     if target.grad is None or source.grad is None:
         return
     left, right = arrays.memory(target.grad), arrays.memory(source.grad)
+    if "indexed" in event.details:
+        into, out_of = (arrays.indexed(array)[1] for array in event.details["indexed"])
+        given = left[into].copy()
+        left[into] = 0
+        np.add.at(right, out_of, given.reshape(right[out_of].shape))
+        return
     start, origin, count = event.details.get("part", (0, 0, 0))
     if count == 0 and start == 0 and origin == 0 and left.size == right.size:
         right += left.reshape(right.shape)
