@@ -254,6 +254,9 @@ class _Judge:
                 ruled_out=ruled_out,
             ),
         )
+        checks = [c for rows in parameters for r in rows for c in r["checks"]]
+        if any("kink" in c["outcome"] for c in checks):
+            self.say_where_it_is_tied()
 
     def say_what_is_drawn(self, rows: list[dict[str, Any]]) -> None:
         text = progress.drawn_anew(self.facts.step)

@@ -176,12 +176,49 @@ def k(x: wp.array(dtype=float), y: wp.array(dtype=float)):
     + TOTAL
     + LOOP.replace("0.7, 1.1, 1.6", "0.7, 1.6, 1.1"),
 }
+FILES["later.py"] = """\
+import numpy as np
+import warp as wp
+
+
+@wp.kernel
+def highest(x: wp.array(dtype=float), loss: wp.array(dtype=float)):
+    loss[0] = wp.max(x[0] * x[0], x[1] * x[1]) + x[0] * x[1]
+
+
+x = wp.array([0.9, 0.5], dtype=float, requires_grad=True)
+for it in range(4):
+    loss = wp.zeros(1, dtype=float, requires_grad=True)
+    with wp.Tape() as tape:
+        wp.launch(highest, dim=1, inputs=[x], outputs=[loss])
+    tape.backward(loss)
+    step = x.numpy() - 0.01 * x.grad.numpy()
+    x.assign(np.array([0.6, 0.6], dtype=np.float32) if it == 0 else step)
+    tape.zero()
+"""
+FILES["slots.py"] = (
+    """\
+import warp as wp
+
+counter = wp.zeros(1, dtype=int)
+
+
+@wp.kernel
+def k(x: wp.array(dtype=float), y: wp.array(dtype=float), counter: wp.array(dtype=int)):
+    i = wp.tid()
+    slot = wp.atomic_add(counter, 0, 1)
+    y[slot] = x[i] * x[i]
+"""
+    + TOTAL.replace("y[wp.tid()]", "y[wp.tid()] * float(wp.tid() + 1)")
+    + LOOP.replace("[x, y]", "[x, y, counter]").replace("    loss =", "    counter.zero_()\n    loss =")
+)
 CONFIRMED = {
     "deep.py": ("WL303", "lib/inner.py", "p = p * x[j]"),
     "comp.py": ("WL302", "comp.py", "v[0] = v[0] * v[0]"),
     "nan.py": ("WL305", "nan.py", "return wp.sqrt(wp.dot(v, v))"),
     "sfield.py": ("WL302", "sfield.py", "s.v[1] = a * a"),
     "early.py": ("WL303", "early.py", "break"),
+    "slots.py": ("WL403", "slots.py", "slot = wp.atomic_add(counter, 0, 1)"),
 }
 """The statement that is to blame, by program."""
 INNOCENT = {
@@ -250,6 +287,15 @@ def test_the_element_whose_adjoint_is_wrong(results):
     assert "measured at this launch (the adjoint of `x[2]` is 4, the derivative 7.2)" in seen(
         "sfield.py", results
     )
+
+
+def test_the_slot_whose_adjoint_is_wrong(results):
+    assert "(the adjoint of `x[2]` is 0, the derivative 9.6)" in seen("slots.py", results)
+
+
+def test_a_corner_in_one_iteration_is_a_note_beside_the_verdict(results):
+    told = {(r["rule"], r["verdict"]) for r in results if r["program"] == "later.py"}
+    assert told == {("WL902", "note"), ("WL306", "note")}
 
 
 def test_the_first_operation_and_element_that_is_not_finite(results):

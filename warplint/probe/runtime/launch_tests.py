@@ -114,7 +114,10 @@ class LaunchTests(Observer):
         for repair in self.repairs.of(call["kernel"], call):
             if mends(repair):
                 row["repairs"].append(self.repairs.narrowed(call["kernel"], repair, mends).told())
-                break
+                return
+        if self.is_tie(event):
+            row["wrong"] = 0
+            row["repairs"].append({"what": "tie", "name": "", "place": ()})
 
 
 def test_launch(stream: Stream, event: Event, kernel: Any = None) -> float | None:

@@ -489,15 +489,18 @@ class Session:
     def test_launches(self, measured: list[Measured]) -> None:
         """Where no gradient was measured to be wrong: is a kernel wrong by itself?
 
-        Asked if a static finding points at a kernel's own adjoint, or if finite differences could not
-        see the objective.
+        Asked if a static finding points at a kernel's own adjoint, if finite differences could not see
+        the objective, or if it has a corner along some direction.
         """
         asked = any(r["counterfactual"] == "adjoint" for r in self.spec.get("requests", ()))
         unseen = [m for m in measured if m.outcome.startswith("inconclusive") and m.gradient is not None]
         known = [m for m in measured if m.gradient is not None]
-        if any(m.outcome == judge.DIFFERS for m in measured) or not known or not (asked or unseen):
+        corners = [m for m in known if any("kink" in check.outcome for _, check in m.checks)]
+        if any(m.outcome == judge.DIFFERS for m in measured) or not known:
             return
-        episode = (unseen or known)[-1].episode
+        if not (asked or unseen or corners):
+            return
+        episode = (unseen or corners or known)[-1].episode
 
         def work(reporter: Reporter) -> None:
             self.stream.observer = LaunchTests(self.stream, reporter, episode)

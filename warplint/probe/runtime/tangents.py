@@ -22,7 +22,7 @@ MEMORY_LIMIT = 1 << 30
 class Launched:
     """One launch: the tangents of its arrays before and after it, per direction."""
 
-    __slots__ = ("after", "before", "event", "graded", "roots")
+    __slots__ = ("after", "before", "event", "graded", "integers", "roots")
 
     def __init__(self, event: Event, roots: list[Any]) -> None:
         self.event = event
@@ -32,6 +32,9 @@ class Launched:
         self.after: dict[str, list[Any]] = {}
         self.graded: dict[str, list[Any]] = {}
         """After the launch, if only arrays with a gradient had moved before it."""
+        self.integers: list[tuple[Any, Any]] = []
+        """Indices and counters that the launch changed, with what they were: to run it again without
+        these is to run outside of arrays."""
 
 
 class Tangents:
@@ -65,6 +68,7 @@ class Tangents:
             return None
         tried = Launched(event, roots)
         saved = [(arrays.memory(root), arrays.memory(root).copy()) for root in roots]
+        tried.integers = [(m, values) for m, values in saved if values.dtype.kind != "f"]
         try:
             for name, (_, step) in self.directions.items():
                 before = [_tangents(root).get(name) for root in roots]
@@ -82,6 +86,7 @@ class Tangents:
 
     def done(self, tried: Launched) -> None:
         """The launch has really run: its results move as the trial said."""
+        tried.integers = [(m, values) for m, values in tried.integers if not np.array_equal(m, values)]
         for name, tangents in tried.after.items():
             for root, tangent in zip(tried.roots, tangents):
                 known = _tangents(root)

@@ -28,9 +28,10 @@ STILL = 1.0e-3
 def selects(kernel: Any) -> bool:
     """Whether a kernel takes the smallest, the largest or the closest of something."""
     bodies = [kernel.func, *(f.func for f in called_functions(kernel.func))]
+    trees = [tree for tree in map(source_tree, bodies) if tree is not None]
     return any(
-        name in SELECTIONS or name.startswith(QUERIES) for body in bodies for name in _called_names(body)
-    )
+        name in SELECTIONS or name.startswith(QUERIES) for tree in trees for name in _called_names(tree)
+    ) or any(_keeps_better(node) for tree in trees for node in ast.walk(tree))
 
 
 def at_tie(stream: Stream, call: dict[str, Any], roots: list[Any]) -> bool:
@@ -51,7 +52,17 @@ def at_tie(stream: Stream, call: dict[str, Any], roots: list[Any]) -> bool:
     return len(errors) > 1 and max(errors) <= WRONG
 
 
-def _called_names(function: Any) -> set[str]:
-    tree = source_tree(function)
-    calls = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
+def _keeps_better(node: ast.AST) -> bool:
+    """``if d < best: best = d``, in any spelling."""
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    if not isinstance(node.test.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
+        return False
+    sides = {ast.unparse(side) for side in (node.test.left, *node.test.comparators)}
+    stored = [s for s in node.body if isinstance(s, ast.Assign)]
+    return any(ast.unparse(t) in sides and ast.unparse(s.value) in sides for s in stored for t in s.targets)
+
+
+def _called_names(tree: Any) -> set[str]:
+    calls = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call)]
     return {f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "") for f in calls}

@@ -143,7 +143,9 @@ class Adjoints(Kind):
                 defects = other
         cause = self.note(launch, defects, finite)
         if cause is not None and not self.run.removed:
-            self.try_repairs(cause, launch, call, graded, incoming, left, defects if finite else None)
+            self.try_repairs(
+                cause, launch, call, contents, graded, incoming, left, defects if finite else None
+            )
         if not finite and cause is not None and self.removes(cause["key"]):
             self.replace(launch, contents, graded, incoming, left)
         return result
@@ -235,6 +237,7 @@ class Adjoints(Kind):
         cause: dict[str, Any],
         launch: Launched,
         call: dict[str, Any],
+        contents: list[Any],
         graded: list[Any],
         incoming: list[Any],
         left: list[Any],
@@ -246,7 +249,7 @@ class Adjoints(Kind):
         if cause["tried"] or (defects is not None and not self.share(defects) > SHARE):
             return
         cause["tried"] = True
-        cause["slot"] = self.slot(launch, graded, incoming, left)
+        cause["slot"] = self.slot(launch, contents, graded, incoming, left)
         mending = None
 
         def mends(repair: Repair) -> bool:
@@ -271,7 +274,12 @@ class Adjoints(Kind):
         KNOWN[cause["key"]] = cause["repairs"], cause["slot"]
 
     def slot(
-        self, launch: Launched, graded: list[Any], incoming: list[Any], left: list[Any]
+        self,
+        launch: Launched,
+        contents: list[Any],
+        graded: list[Any],
+        incoming: list[Any],
+        left: list[Any],
     ) -> dict[str, Any] | None:
         """The element whose adjoint this launch gets wrong (most)."""
         call = launch.event.details["call"]
@@ -282,7 +290,7 @@ class Adjoints(Kind):
             return self.column(call, launch, saved, root, place, scale, graded, incoming)
 
         try:
-            with _Restored(launch, [], graded, left, left):
+            with _Restored(launch, contents, graded, left, left, again=True):
                 saved = [(arrays.memory(r), arrays.memory(r).copy()) for r in launch.roots]
                 names = {id(arrays.root(a)): name for name, a in reversed(launch.event.arrays)}
                 return wrong_slot(names, graded, incoming, left, derivative)
@@ -300,7 +308,8 @@ class Adjoints(Kind):
     def is_tie(self, launch: Launched) -> bool:
         """Whether the launch selects among equals, and is right where they are not equal."""
         try:
-            return at_tie(self.stream, launch.event.details["call"], launch.roots)
+            with _Restored(launch, [], [], [], [], again=True):
+                return at_tie(self.stream, launch.event.details["call"], launch.roots)
         except Exception:
             return False
 
@@ -310,7 +319,7 @@ class Adjoints(Kind):
         """Puts differences of the launch where its adjoint is not finite, element by element."""
         call = launch.event.details["call"]
         new = [values.copy() for values in left]
-        with _Restored(launch, contents, graded, left, left):
+        with _Restored(launch, contents, graded, left, left, again=True):
             saved = [(arrays.memory(r), arrays.memory(r).copy()) for r in launch.roots]
             for root, old, values in zip(graded, incoming, new):
                 bad = np.argwhere(~np.isfinite(values) & np.isfinite(old))
@@ -364,18 +373,31 @@ class Adjoints(Kind):
 
 
 class _Restored:
-    """Arrays as a launch was given them and adjoints as they came in, for the time of a block."""
+    """Arrays as a launch was given them and adjoints as they came in, for the time of a block.
+
+    ``again``: the launch is to be run once more, so its counters are put back, too.
+    """
 
     def __init__(
-        self, launch: Launched, contents: list[Any], graded: list[Any], incoming: list[Any], left: list[Any]
+        self,
+        launch: Launched,
+        contents: list[Any],
+        graded: list[Any],
+        incoming: list[Any],
+        left: list[Any],
+        *,
+        again: bool = False,
     ) -> None:
         self.launch, self.contents = launch, contents
+        self.integers = launch.integers if again else []
         self.graded, self.incoming, self.left = graded, incoming, left
 
     def __enter__(self) -> None:
         self.saved = [(arrays.memory(r), arrays.memory(r).copy()) for r in self.launch.roots]
         for content in self.contents:
             arrays.put(content.array, content.data)
+        for memory, values in self.integers:
+            memory[...] = values
         for root, values in zip(self.graded, self.incoming):
             arrays.memory(root.grad)[...] = values
 
