@@ -202,14 +202,19 @@ def _walk_one(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def arguments(kernel: Any, inputs: Any, outputs: Any) -> list[tuple[str, Any]]:
     """Arrays a launch was given, named by the kernel's parameters (``state.q`` for a field)."""
-    labels = [getattr(a, "label", str(i)) for i, a in enumerate(kernel.adj.args)]
-    found = []
-    for path, array in walk([*(inputs or ()), *(outputs or ())]):
-        head, dot, rest = path.partition(".")
-        index = int(head)
-        label = labels[index] if index < len(labels) else head
-        found.append((label + dot + rest, array))
+    adjoint, labels = getattr(kernel, "_warplint_labels", (None, ()))
+    if adjoint is not kernel.adj:
+        labels = tuple(getattr(a, "label", str(i)) for i, a in enumerate(kernel.adj.args))
+        kernel._warplint_labels = (kernel.adj, labels)
+    found: list[tuple[str, Any]] = []
+    for index, value in enumerate((*(inputs or ()), *(outputs or ()))):
+        if type(value) not in _PLAIN:
+            found += _walk_one(value, labels[index] if index < len(labels) else str(index))
     return found
+
+
+_PLAIN = (float, int, bool)
+"""What launches are given beside arrays, mostly."""
 
 
 def memory(array: Any) -> Any:
@@ -236,14 +241,22 @@ def values(array: Any) -> Any:
 
 
 def content(array: Any) -> bytes:
-    return content_of(array, array.size * element_size(array))
+    seen = window(array)
+    return memory(array).tobytes() if seen is None else bytes(seen.raw)
 
 
-def content_of(array: Any, size: int) -> bytes:
-    """The content of an array whose size in bytes is known."""
-    if array.is_contiguous and array.ptr:  # many times faster, and called at every launch
-        return ctypes.string_at(array.ptr, size)
-    return memory(array).tobytes()
+def window(array: Any) -> Any:
+    """The memory of an array whose elements lie together, to be read as ``raw``; else None.
+
+    Made once an array: it is looked through before and after every launch.
+    """
+    known = array.__dict__.get("_warplint_window")
+    if known is None or known[0] != array.ptr or known[1] != array.shape:
+        seen = None
+        if array.is_contiguous and array.ptr:
+            seen = (ctypes.c_char * (array.size * element_size(array))).from_address(array.ptr)
+        known = array._warplint_window = (array.ptr, array.shape, seen)
+    return known[2]
 
 
 def put(array: Any, data: bytes) -> None:
@@ -263,7 +276,15 @@ _FLOATS = (wptypes.float32, wptypes.float64, wptypes.float16)
 
 def is_float(array: Any) -> bool:
     """Whether elements are floating point (vectors and matrices included)."""
-    return getattr(array.dtype, "_wp_scalar_type_", array.dtype) in _FLOATS
+    dtype = array.dtype
+    try:
+        return _KINDS[dtype]
+    except KeyError:
+        known = _KINDS[dtype] = getattr(dtype, "_wp_scalar_type_", dtype) in _FLOATS
+        return known
+
+
+_KINDS: dict[Any, bool] = {}
 
 
 def interval(array: Any) -> tuple[int, int]:

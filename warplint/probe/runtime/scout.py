@@ -85,6 +85,7 @@ class Scout(Observer):
         """Call stacks of operations whose lines are noted."""
         self.old_reads: dict[int, tuple[Read, Any]] = {}
         """By an open episode: the read of a gradient that the last pass did not reach, and its owner."""
+        self.by_kind: dict[str, tuple[Any, Any]] = {}
         self.partial = partial
         """File that holds the structure so far, in case the program never comes back."""
 
@@ -98,19 +99,21 @@ class Scout(Observer):
         return state
 
     def digest(self, base: Any) -> int | None:
+        seen = arrays.window(base)
+        if seen is not None:
+            return None if len(seen) > HASH_LIMIT else hash(seen.raw)
         size = base.size * arrays.element_size(base)
-        return None if size > HASH_LIMIT else hash(arrays.content_of(base, size))
+        return None if size > HASH_LIMIT else hash(arrays.content(base))
 
-    def note_digests(self, event: Event) -> dict[int, int | None]:
-        """The content of the operation's arrays as it begins."""
-        found = {id(base): self.digest(base) for base, _, _ in self.operands(event)}
+    def note_digests(self, event: Event) -> list[int | None]:
+        """The content of the operation's arrays as it begins, in the order of its operands."""
+        found = [self.digest(base) for base, _, _ in self.operands(event)]
         event.details["digests"] = found
         return found
 
-    def use(self, base: Any, event: Event) -> None:
-        """``event`` reads ``base``."""
-        known = event.details.get("digests", {})
-        self.begin_if_new(base, event, known[id(base)] if id(base) in known else self.digest(base))
+    def use(self, base: Any, event: Event, digest: int | None) -> None:
+        """``event`` reads ``base``, which has this content."""
+        self.begin_if_new(base, event, digest)
         episode = self.tracked(base).episode
         if episode is not None and len(episode.uses) < MAX_USES:
             episode.uses.append((event.name, self.stream.total))
@@ -320,19 +323,31 @@ class Scout(Observer):
 
     def before(self, event: Event) -> None:
         self.note_frames(event)
-        for array in (event.target if event.kind == "read" else event.source, *(a for _, a in event.arrays)):
-            if arrays.is_array(array) and arrays.is_gradient(array):
+        single = event.target if event.kind == "read" else event.source
+        if arrays.is_array(single) and arrays.is_gradient(single):
+            self.note_old_read(single, event)
+        for _, array in event.arrays:
+            if arrays.is_gradient(array):
                 self.note_old_read(array, event)
-        handler = getattr(self, "before_" + event.kind.replace("-", "_"), None)
+        handler = self.handlers(event.kind)[0]
         if handler is not None:
             handler(event)
 
     def after(self, event: Event) -> None:
-        handler = getattr(self, "after_" + event.kind.replace("-", "_"), None)
+        handler = self.handlers(event.kind)[1]
         if handler is not None:
             handler(event)
         if self.seen_enough():
             self.leave("stopped", None)
+
+    def handlers(self, kind: str) -> tuple[Any, Any]:
+        """The methods that look at a kind of operation before and after it, if any."""
+        known = self.by_kind.get(kind)
+        if known is None:
+            name = kind.replace("-", "_")
+            known = getattr(self, f"before_{name}", None), getattr(self, f"after_{name}", None)
+            self.by_kind[kind] = known
+        return known
 
     def seen_enough(self) -> bool:
         """Whether to stop scouting: every parameter was seen over a few iterations, or time is up."""
@@ -350,14 +365,13 @@ class Scout(Observer):
         self.chain_inputs.clear()
         operands = self.operands(event)
         owned = {id(owner) for _, owner, _ in operands if owner is not None}
-        self.note_digests(event)
-        for base, owner, used in operands:
+        for (base, owner, used), digest in zip(operands, self.note_digests(event)):
             if owner is not None:
                 continue
-            if id(base) in owned and not event.recorded:
+            if owned and id(base) in owned and not event.recorded:
                 continue  # parameter and gradient together, off the tape: the update itself
             if used:
-                self.use(base, event)
+                self.use(base, event, digest)
                 episode = self.tracked(base).episode
                 if episode is not None:
                     episode.launched = True
@@ -376,12 +390,12 @@ class Scout(Observer):
         self.note_changes(event)
 
     def note_changes(self, event: Event) -> None:
-        before = event.details.pop("digests", {})
         operands = self.operands(event)
+        before = event.details.pop("digests", None) or [None] * len(operands)
         updated = {id(owner) for _, owner, _ in operands if owner is not None and not event.recorded}
-        for base, owner, used in operands:
+        for (base, owner, used), earlier in zip(operands, before):
             digest = self.digest(base)
-            changed = digest is None or digest != before.get(id(base))
+            changed = digest is None or digest != earlier
             if owner is not None:
                 if changed and not event.recorded:
                     self.note_rewrite(base)
@@ -393,7 +407,7 @@ class Scout(Observer):
                     if state.episode is not None:
                         state.episode.written = True
                 state.digest = digest
-            elif changed or id(base) in updated:
+            elif changed or (updated and id(base) in updated):
                 in_place = changed and event.tape is None and not updated and used
                 self.touch(base, in_place=in_place)
                 birth = arrays.birth(base)
@@ -414,10 +428,9 @@ class Scout(Observer):
             episode.rewritten = True
 
     def before_reduce(self, event: Event) -> None:
-        self.note_digests(event)
-        for base, owner, _ in self.operands(event):
+        for (base, owner, _), digest in zip(self.operands(event), self.note_digests(event)):
             if owner is None:
-                self.use(base, event)
+                self.use(base, event, digest)
             else:
                 self.note_read(base, event, "launch")
 
@@ -437,7 +450,7 @@ class Scout(Observer):
         if arrays.gradient_owner(source) is not None:
             self.note_read(source, event, "copy")
         elif arrays.is_array(source) and arrays.is_float(source):
-            self.use(source, event)
+            self.use(source, event, self.digest(source))
 
     def note_copy(self, base: Any, event: Event) -> None:
         """Off the tape: ``base`` holds a copy of another array now."""
@@ -494,7 +507,7 @@ class Scout(Observer):
             self.note_read(target, event, "view" if event.kind == "read" else "export")
         elif arrays.is_float(target):
             base = arrays.root(target)
-            self.use(base, event)
+            self.use(base, event, self.digest(base))
             state = self.tracked(base)
             self.restorations.note_host_read(base, state.episode, state.digest)
 

@@ -25,6 +25,8 @@ class Sites:
         self.root = os.path.realpath(root) + os.sep
         self._skip = (_HERE, os.path.realpath(warp_directory) + os.sep)
         self._names: dict[str, str | None] = {}
+        self._places: dict[int, tuple[Any, dict[int, tuple[str, int, str]] | None]] = {}
+        """By a code object: its places that were met, None where it is not the user's."""
 
     def name(self, filename: str) -> str | None:
         """The reported name of a code object's file; None when it is not the user's."""
@@ -50,13 +52,24 @@ class Sites:
         """User frames from the innermost outwards, as (file, line, function)."""
         frame = sys._getframe(depth)
         frames: list[tuple[str, int, str]] = []
+        places = self._places
         while frame is not None and len(frames) < MAX_FRAMES:
             code = frame.f_code
-            name = self.name(code.co_filename)
-            if name is not None:
-                frames.append((name, frame.f_lineno, code.co_name))
+            known = places.get(id(code)) or self._meet(code)
+            if known[1] is not None:
+                # Python looks up the line in a table, anew for each frame and each call.
+                place = known[1].get(frame.f_lasti)
+                if place is None:
+                    name = self._names[code.co_filename] or ""
+                    place = known[1][frame.f_lasti] = (name, frame.f_lineno, code.co_name)
+                frames.append(place)
             frame = frame.f_back  # type: ignore[assignment]
         return tuple(frames)
+
+    def _meet(self, code: Any) -> tuple[Any, dict[int, tuple[str, int, str]] | None]:
+        # The code object is kept: its id must not become another's.
+        known = self._places[id(code)] = (code, None if self.name(code.co_filename) is None else {})
+        return known
 
     def describe(self, error: BaseException) -> str:
         """An exception in one line, with the user's line it came from."""
