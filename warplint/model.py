@@ -74,6 +74,8 @@ class Counterfactual(str, enum.Enum):
     """Go back over a launch that was recorded twice only once."""
     CLEAR_RETAIN = "retained-gradient"
     """Clear ``retain_grad`` on the arrays born at a site."""
+    RETAIN = "consumed-adjoint"
+    """Have an array that is computed on the tape keep its gradient."""
     HOLD_CARRIED = "truncated-horizon"
     """Hold the state that tapes hand on at its content where each tape begins."""
     HAND_ON = "dropped-adjoint"

@@ -353,7 +353,7 @@ class _Judge:
                 continue
             if not self.records.was_reached(finding):
                 self.decide(finding, Verdict.UNVERIFIED, "not-reached")
-            elif explained:
+            elif explained and not unexplained:
                 self.decide(finding, Verdict.DISMISSED, "the gradient is wrong, but not because of this")
             else:
                 self.decide(finding, Verdict.UNVERIFIED, self.why_unexplained(unexplained))

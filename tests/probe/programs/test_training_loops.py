@@ -431,6 +431,34 @@ def test_a_right_loop_is_cleared(name: str, tmp_path: Path) -> None:
     assert told.confirmed == []
 
 
+COMPUTED = """
+x = np.array([0.5, 1.0])
+for it in range(3):
+    loss, z = zeros(1), zeros(2)
+    given = wp.array(x, dtype=float)
+    y = wp.zeros(2, dtype=float, requires_grad=True{flag})
+    with wp.Tape() as tape:
+        wp.launch(square, 2, [given, 0.5], [y])
+        wp.launch(square, 2, [y, 1.0], [z])
+        wp.launch(misfit, 2, [z, 2.0], [loss])
+    tape.backward(loss)
+    x = x - 0.01 * x * y.grad.numpy()
+"""
+
+
+def test_the_gradient_of_a_computed_array_is_used_up(tmp_path: Path) -> None:
+    body = COMPUTED.format(flag="")
+    told = run(write(tmp_path, body))
+    assert set(told.outcomes) == {"y"}
+    assert confirmed(told, body) == [("consumed-adjoint", "y = wp.zeros(2, dtype=float, requires_grad=True)")]
+
+
+def test_the_gradient_of_a_computed_array_that_is_kept_is_right(tmp_path: Path) -> None:
+    told = run(write(tmp_path, COMPUTED.format(flag=", retain_grad=True")))
+    assert set(told.outcomes["y"]) == {"agrees"}
+    assert told.confirmed == []
+
+
 def test_a_step_that_is_too_long_is_told_from_a_wrong_gradient(tmp_path: Path) -> None:
     body = """
 x = array([0.5, 1.0])

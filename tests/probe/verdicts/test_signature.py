@@ -43,8 +43,8 @@ def test_signature(episodes: list[dict[str, object]], expected: str) -> None:
 
 
 def test_rules_of_static_findings_come_first_and_the_table_orders_the_rest():
-    assert suspects("zero", [])[:3] == ("WL203", "WL201", "WL202")
-    assert suspects("zero", ["WL301", "WL203", "WL201"])[:4] == ("WL203", "WL201", "WL301", "WL202")
+    assert suspects("zero", [])[:3] == ("WL504", "WL203", "WL201")
+    assert suspects("zero", ["WL301", "WL203", "WL201"])[:4] == ("WL203", "WL201", "WL301", "WL504")
     assert suspects("exact-factor(2)", ["WL505"])[:2] == ("WL505", "WL507")
 
 

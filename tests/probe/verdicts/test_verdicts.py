@@ -61,6 +61,15 @@ def test_a_difference_that_no_cause_explains_is_a_mismatch_at_the_backward_call(
     assert left.verdict is Verdict.UNVERIFIED
 
 
+def test_a_finding_is_not_dismissed_by_a_cause_that_leaves_another_parameter_wrong() -> None:
+    other = episode(1, check(0.3, 1.0, "differs"), check(0.1, 0.4, "differs"), parameter="b", variable="1")
+    found = attribution(causes=[overwrite(10)], confirmed=[overwrite(10)])
+    nothing = attribution(causes=[overwrite(10)], confirmed=[], parameter="b", variable="1")
+    run = facts(WRONG, other, attributions=(found, nothing))
+    by_line = {f.location.line: r.verdict for f, r in judge(run, finding(10), finding(30)).by_finding}
+    assert by_line == {10: Verdict.CONFIRMED, 30: Verdict.UNVERIFIED}
+
+
 def test_a_mismatch_names_what_remains_suspect_in_the_order_of_the_signature() -> None:
     causes = [overwrite(10), overwrite(30)]
     run = facts(WRONG, attributions=(attribution(causes=causes, confirmed=[]),))

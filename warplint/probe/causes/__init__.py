@@ -12,6 +12,7 @@ from warplint.model import Counterfactual, Finding, Related
 from warplint.probe.causes.adjoints import Adjoints, in_place, is_tie
 from warplint.probe.causes.backward_disabled import BackwardDisabled
 from warplint.probe.causes.base import Named, Naming
+from warplint.probe.causes.consumed_adjoints import ConsumedAdjoints
 from warplint.probe.causes.consumed_seeds import ConsumedSeeds
 from warplint.probe.causes.copied_again import CopiedAgain
 from warplint.probe.causes.dead_objective import DeadObjective
@@ -59,6 +60,7 @@ _NAMINGS: dict[str, Naming] = {
         Rebuilt(),
         ReplayedLaunches(),
         RetainedGradients(),
+        ConsumedAdjoints(),
         ConsumedSeeds(),
         DeadObjective(),
         DroppedAdjoints(),

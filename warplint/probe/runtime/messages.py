@@ -132,6 +132,7 @@ def _replay(m: Measured) -> dict[str, Any]:
             "next_start": episode.next_start,
             "next_serial": episode.next_serial,
             "rewritten": episode.rewritten,
+            "leaf": episode.leaf,
             "resumed": episode.resumed,
         },
         "iteration": m.iteration,

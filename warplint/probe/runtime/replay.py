@@ -37,7 +37,7 @@ def replay(spec: dict[str, Any]) -> int:
             serial=_tuples(given["serial"]),
             start=_tuples(given["start"]),
             start_total=given["start_total"],
-            leaf=True,
+            leaf=given.get("leaf", True),
             label=given["label"],
             place=_tuples(given["place"]),
             shape=_tuples(given["shape"]),

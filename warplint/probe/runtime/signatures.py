@@ -18,6 +18,7 @@ SUSPECTS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "correct": (),
     "undecided": (),
     "zero": (
+        ("consumed-adjoint", ("WL504",)),
         ("library-call", ("WL203",)),
         ("no-gradient", ("WL201",)),
         ("backward-disabled", ("WL202",)),

@@ -22,8 +22,10 @@ def choose(
     Or the one of ``iteration`` in full and the one after it in brief.
     """
     families: dict[Any, list[Episode]] = {}
+    leaves = any(episode.leaf and episode.reads for episode in structure.episodes)
     for episode in structure.episodes:
-        if episode.leaf and episode.reads:
+        # Where no gradient but that of computed arrays is read, these are what is optimized.
+        if episode.reads and (episode.leaf or (not leaves and is_computed_once(episode))):
             # Arrays of one family that live side by side (a list of weights) are told
             # apart by their order within an iteration.
             key = family_key(episode, structure)
@@ -53,8 +55,16 @@ def choose(
     return chosen, uncovered
 
 
+def is_computed_once(episode: Episode) -> bool:
+    """Whether an array computed on the tape is complete before it is used and stays as it is: what its
+    gradient is of."""
+    first = episode.backwards[0].total if episode.backwards else 0
+    used = any(name[2] == "launch" and total < first for name, total in episode.uses)
+    return not episode.leaf and not episode.written and used
+
+
 def family_key(episode: Episode, structure: Structure) -> Any:
-    same = [e for e in structure.episodes if e.family == episode.family and e.leaf]
+    same = [e for e in structure.episodes if e.family == episode.family and e.leaf == episode.leaf]
     serials = {e.serial for e in same}
     per_serial = max(sum(e.serial == s for e in same) for s in serials)
     if per_serial > 1:  # persistent arrays: one key each

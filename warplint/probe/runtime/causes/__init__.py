@@ -9,6 +9,7 @@ from __future__ import annotations
 from .adjoints import Adjoints
 from .backward_disabled import BackwardDisabled
 from .base import CounterfactualRun, Kind
+from .consumed_adjoints import ConsumedAdjoints
 from .consumed_seeds import ConsumedSeeds
 from .copied_again import CopiedAgain
 from .dead_objective import DeadObjective
@@ -37,6 +38,7 @@ KINDS: tuple[type[Kind], ...] = (
     HostRead,
     CopiedAgain,
     StaleReads,
+    ConsumedAdjoints,
     ConsumedSeeds,
     DeadObjective,
     SeedMismatch,
