@@ -51,3 +51,26 @@ def test_a_gradient_that_is_emptied_is_stale(form, findings):
 def test_a_momentum_kept_in_the_gradient_is_no_early_read(findings):
     body = PROGRAM.replace("    tape.backward", "    wp.launch(shrink, 3, [x.grad])\n    tape.backward")
     assert findings(body.format(between="pass").replace("    tape.zero()\n", "")) == []
+
+
+def test_a_read_in_a_helper_is_told_where_the_helper_is_called(findings):
+    """The helper is right in itself: that it is called too early is decided by its caller."""
+    (found,) = findings("""
+    def clipped(parameters):
+        return [p.grad.numpy().copy().clip(-1.0, 1.0) for p in parameters]
+
+    x, y, loss = grad(), grad(), grad(1)
+    for _ in range(4):
+        loss.zero_()
+        with wp.Tape() as tape:
+            wp.launch(square, 3, [x], [y])
+            wp.launch(total, 3, [y], [loss])
+        gradients = clipped([x])
+        tape.backward(loss)
+        x.assign(x.numpy() - 0.1 * gradients[0])
+        tape.zero()
+    """)
+    assert found.rule == "WL502"
+    read, backward = found.related
+    assert (read.message, backward.message) == ("the gradient is read here", "the backward pass runs here")
+    assert read.location.line < found.location.line == backward.location.line - 1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 RULE = "WL502"
 
-_WORDS = {"zero": "tape.zero()", "reset": "tape.reset()"}
+_WORDS = {"zero": "tape.zero()", "reset": "tape.reset()", "backward": "the backward pass runs"}
 
 
 @check_loops(RULE, order=30)
@@ -25,8 +25,14 @@ def stale_gradient(loops: Loops, claims: Claims) -> Iterator[Finding]:
         if not claims.first(RULE, stale.step.site):
             continue
         name = spelled(stale.buffer)
-        culprit = _culprit(stale.by)
-        related = (Related(location(stale.by.site), f"{culprit} here"),) if stale.by is not None else ()
+        culprit, place = _culprit(stale.by), stale.step.site
+        related = ()
+        if stale.by is not None:
+            related = (Related(location(stale.by.site), f"{culprit} here"),)
+            if stale.how != VIEW:
+                place = stale.step.place_beside(stale.by)
+        if place is not stale.step.site:
+            related = (Related(location(stale.step.site), "the gradient is read here"), *related)
         if stale.how == EARLY:
             message = f"the gradient of `{name}` is read before the backward pass that computes it"
             help_text = "read the gradient after backward()"
@@ -42,7 +48,7 @@ def stale_gradient(loops: Loops, claims: Claims) -> Iterator[Finding]:
         yield Finding(
             RULE,
             message,
-            location(stale.step.site),
+            location(place),
             related,
             name,
             help_text,

@@ -7,7 +7,7 @@ holds what a backward pass left, whether that was read and whether the parameter
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warplint.static.host.events import Event, Recording, may_touch
 from warplint.static.host.life import Step
@@ -49,7 +49,7 @@ class Stale:
     step: Step
     """The read."""
     by: Step | None = None
-    """What emptied the gradient."""
+    """What emptied the gradient, or the pass that comes too late."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,11 @@ class Loops:
         """Recordings that were entered and not yet gone back over."""
         self._read_at_all = {step.buffer for step in steps if step.kind == "read"}
         self._ended: list[tuple[Step, Recording]] = []
+        self.early: list[Stale] = []
+        """Reads of gradients for which a pass is still to come."""
         for step in steps:
             getattr(self, "_" + step.kind)(step)
+        self.stale.extend(self.early)
         self._find_left_out()
 
     def _gradient(self, buffer: Buffer) -> _Gradient:
@@ -134,6 +137,9 @@ class Loops:
         recording = step.recording
         assert recording is not None
         self._find_dead(step, recording)
+        for read in [r for r in self.early if r.buffer in parameters(recording)]:
+            self.early.remove(read)
+            self.stale.append(replace(read, by=step))
         passed = self._passed.setdefault(step.tape, {})
         again = recording in passed and step.compatible(passed[recording])
         objectives = [b.objective for b in recording.backwards]
@@ -251,7 +257,7 @@ class Loops:
         gradient = self._gradient(buffer)
         waiting = [r for r in self._open.values() if buffer in parameters(r)]
         if step.copied and waiting and not gradient.holds:
-            self.stale.append(Stale(buffer, EARLY, step))
+            self.early.append(Stale(buffer, EARLY, step))
         elif gradient.emptied is not None and not gradient.holds and step.compatible(gradient.emptied):
             self.stale.append(Stale(buffer, EMPTIED, step, gradient.emptied))
         gradient.used = True
@@ -261,7 +267,7 @@ class Loops:
         assert buffer is not None
         gradient = self._gradient(buffer)
         if gradient.emptied is not None and not gradient.holds and step.read is not None:
-            taken = Step("read", step.read, step.read, buffer=buffer)
+            taken = Step("read", step.read, step.read, buffer=buffer, path=step.path)
             self.stale.append(Stale(buffer, VIEW, taken, gradient.emptied))
 
     def _change(self, step: Step) -> None:

@@ -218,7 +218,8 @@ class Core:
 
     def lived(self, kind: str, node: Any, **what: Any) -> None:
         """Note a step in the life of a tape or of a gradient."""
-        self.life.add(kind, self.site(node), self.frame.statement, guards=dict(self.guards), **what)
+        around: dict[str, Any] = {"guards": dict(self.guards), "path": self.call_path()}
+        self.life.add(kind, self.site(node), self.frame.statement, **around, **what)
 
     def step(self) -> None:
         self.steps += 1

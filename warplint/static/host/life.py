@@ -43,6 +43,16 @@ class Step:
     """What was copied into the buffer."""
     guards: Mapping[int, int] = field(default_factory=dict)
     """Arms of undecided branches it stands in."""
+    path: tuple[Site, ...] = ()
+    """The statements of the callers, outermost first."""
+
+    def place_beside(self, other: Step) -> Site:
+        """Where it happens in the innermost function in which both do: there their order is decided."""
+        mine, others = (*self.path, self.statement), (*other.path, other.statement)
+        for position, (statement, its) in enumerate(zip(mine, others, strict=False)):
+            if statement != its:
+                return statement if position < len(self.path) else self.site
+        return self.site
 
     def compatible(self, other: Step) -> bool:
         """Whether both can happen in one run (they are not in opposite arms of a branch)."""
