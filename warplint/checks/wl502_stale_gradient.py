@@ -26,7 +26,7 @@ def stale_gradient(loops: Loops, claims: Claims) -> Iterator[Finding]:
             continue
         name = spelled(stale.buffer)
         culprit, place = _culprit(stale.by), stale.step.site
-        related = ()
+        related: tuple[Related, ...] = ()
         if stale.by is not None:
             related = (Related(location(stale.by.site), f"{culprit} here"),)
             if stale.how != VIEW:

@@ -93,6 +93,9 @@ class Stream:
         self.inputs = Inputs()
         self.running: set[tuple] = set()
         """Families of arrays that the scout saw carried from pass to pass off the tape."""
+        self.lagging: set[tuple] = set()
+        """And of those it saw used as they were copied from a parameter in an earlier pass, with the
+        (file, line) of such copies through the host."""
         self.stderr: Any = None
         self.allocating = 0
         self.seeded = False

@@ -15,6 +15,7 @@ from .forks import Reporter
 from .function_tests import custom_adjoints
 from .hooks import Event, Observer, ObserverFault, Stream
 from .kernels import may_read
+from .lagging import Lagging
 from .loading import LOADING
 from .memory import Memory
 from .objectives import adopt_manual_gradients, manual_seeds, note_chain
@@ -77,6 +78,7 @@ class Scout(Observer):
         """Contents (hashed) that backward calls without a loss were seeded with."""
         self.states: dict[int, tuple[_Tracked, tuple]] = {}
         """Arrays that launches update in place off the tape."""
+        self.lagging = Lagging(self.digest)
         self.open: dict[int, tuple[Any, Episode]] = {}
         self.looked_into: dict[int, Any] = {}
         """Kernels whose functions are known."""
@@ -113,6 +115,7 @@ class Scout(Observer):
 
     def use(self, base: Any, event: Event, digest: int | None) -> None:
         """``event`` reads ``base``, which has this content."""
+        self.lagging.used(base, event.recorded)
         self.begin_if_new(base, event, digest)
         episode = self.tracked(base).episode
         if episode is not None and len(episode.uses) < MAX_USES:
@@ -305,9 +308,16 @@ class Scout(Observer):
     def born(self, array: Any) -> None:
         self.structure.lines.update(frame[:2] for frame in array._warplint_birth.stack)
         self.memory.note(array)
+        if getattr(array, "_warplint_from_host", False):
+            self.note_filled(array, array._warplint_birth.stack)
         if self.memory.exceeded():
             self.structure.kept = self.memory.per_step()
             self.leave("memory", None)
+
+    def note_filled(self, base: Any, stack: tuple) -> None:
+        if arrays.is_float(base):
+            live = [a for a in list(self.stream.births.live.values()) if a.requires_grad and a is not base]
+            self.lagging.filled(base, stack, live)
 
     def note_frames(self, event: Event) -> None:
         seen = (event.stack, event.recorded, event.kind == "backward")
@@ -468,6 +478,8 @@ class Scout(Observer):
             return
         if not arrays.is_array(base):
             return
+        if not event.recorded:
+            self.lagging.copied(arrays.root(event.source), base)
         if event.recorded:
             state = self.tracked(base)
             state.leaf = False
@@ -490,6 +502,7 @@ class Scout(Observer):
             if arrays.is_float(base):
                 content = arrays.values(base)
                 self.restorations.note_host_write(base, self.digest(base), bool(np.ptp(content) == 0.0))
+            self.note_filled(base, event.stack)
         else:
             self.note_rewrite(arrays.root(event.target))
 
@@ -517,6 +530,7 @@ class Scout(Observer):
         self.structure.tapes += 1
 
     def before_backward(self, event: Event) -> None:
+        self.lagging.passed()
         self.structure.backwards += 1
         event.details["gradients"] = {
             id(base): hash(arrays.content(base.grad)) for base, _ in self.with_gradient()
@@ -601,6 +615,7 @@ class Scout(Observer):
         for state, family in self.states.values():
             if len(state.updates) > 1 and not state.restarted:
                 structure.running.add(family)
+        structure.lagging = self.lagging.found
         structure.files, structure.listings = self.stream.inputs.files(), self.stream.inputs.listings()
         structure.cuda_on_cpu = self.stream.devices is not None and self.stream.devices.used
 

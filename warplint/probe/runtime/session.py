@@ -248,7 +248,7 @@ class Session:
         missing = sorted({name for _, name in asked} - structure.overridden - set(self.unmet))
         if missing and structure.error is None:
             return f"--set {missing[0]}: the program assigns no such module-level constant"
-        self.stream.running = structure.running
+        self.stream.running, self.stream.lagging = structure.running, structure.lagging
         iteration = self.spec.get("iteration")
         targets, uncovered = choose(structure, self.spec.get("parameters") or (), iteration)
         if self.spec.get("parameters") and not targets and structure.episodes:

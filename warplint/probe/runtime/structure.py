@@ -111,6 +111,9 @@ class Structure:
     """(file, line) of every user frame an event or an allocation lies under."""
     running: set[tuple] = field(default_factory=set)
     """Families of arrays that are carried from pass to pass and updated in place off the tape."""
+    lagging: set[tuple] = field(default_factory=set)
+    """Families of arrays that were copied from a parameter in an earlier iteration than uses them,
+    and the (file, line) where the host copied one."""
     taped: set[tuple] = field(default_factory=set)
     """Of these, the frames of recorded launches."""
     called_back: set[tuple] = field(default_factory=set)

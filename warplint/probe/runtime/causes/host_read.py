@@ -61,6 +61,7 @@ class HostRead(Kind):
                 "name": self.stream.sites.label(read["stack"][:1]),
                 "array": self.stream.sites.label(read["array"]),
                 "born": read["array"],
+                "lagging": tuple(read["place"]) in self.stream.lagging,
                 "backwards": read["backwards"],
                 "passed": read["passed"] if self.is_carried(read) else None,
             }

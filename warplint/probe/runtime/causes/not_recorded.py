@@ -28,8 +28,9 @@ class NotRecorded(Kind):
         super().__init__(run)
         self.producers: dict[tuple, dict[str, Any]] = {}
         self.causes: dict[tuple, dict[str, Any]] = {}
-        self.recorded: set[tuple] = set()
-        """Keys of launches that some tape of the episode does see."""
+        self.recorded: dict[tuple, set[str]] = {}
+        """Keys of launches that some tape of the episode does see, with the arguments at which these
+        are given the parameter."""
         self.waiting: list[tuple[Callable[[Any], Callable[[], None]], set[int]]] = []
         """Adjoints of selected operations that ran off the tape, and the tapes that have them."""
 
@@ -43,7 +44,8 @@ class NotRecorded(Kind):
                 if arrays.is_array(array):
                     self.use(array, event, "backward()")
         elif event.recorded:
-            self.recorded.add(self.key(event))
+            given = {label for label, a in event.arrays if arrays.root(a) is self.run.parameter}
+            self.recorded.setdefault(self.key(event), set()).update(given)
             for label, array in [*event.arrays, ("", event.source)]:
                 if arrays.is_array(array):
                     self.use(array, event, label)
@@ -106,15 +108,19 @@ class NotRecorded(Kind):
                 "reader": None,
                 "running": False,
                 "direct": False,
+                "copies": set(),
                 "from": set(),
             }
         cause = self.producers[key]
         births = [arrays.birth(base) for base in written]
-        cause["running"] |= any(b is not None and b.family in self.stream.running for b in births)
-        given = [a for _, a in event.arrays] + ([event.source] if event.source is not None else [])
-        for array in given:
+        families = {b.family for b in births if b is not None}
+        cause["running"] |= not families.isdisjoint(self.stream.running | self.stream.lagging)
+        given = [*event.arrays, *([("", event.source)] if event.source is not None else [])]
+        for label, array in given:
             producers: set[tuple] = getattr(arrays.root(array), "_warplint_producers", set())
             cause["from"] |= producers
+            if any(self.producers[p]["direct"] and is_copy(self.producers[p]) for p in producers):
+                cause["copies"].add(label)
             fresh = any(arrays.root(array) is base for base in written)
             cause["direct"] |= is_active(array) and not producers and not fresh
         for base in written:
@@ -150,7 +156,10 @@ class NotRecorded(Kind):
 
     def found(self) -> list[dict[str, Any]]:
         return [
-            {**{k: v for k, v in cause.items() if k != "from"}, "running": self.is_running(key, set())}
+            {
+                **{k: v for k, v in cause.items() if k not in ("from", "copies")},
+                "running": self.is_running(key, set()),
+            }
             for key, cause in self.causes.items()
             if not self.is_recomputed(key, set())
         ]
@@ -158,11 +167,13 @@ class NotRecorded(Kind):
     def is_recomputed(self, key: tuple, seen: set[tuple]) -> bool:
         """Whether the same statement runs again on a tape (checkpointing), or copies what such
         statements made: then it is the hand-over between the tapes that counts."""
-        if key in self.recorded or key in seen:
+        cause = self.producers[key]
+        # Given a copy where the tape is given the parameter, it computes something else.
+        again = key in self.recorded and cause["copies"].isdisjoint(self.recorded[key])
+        if again or key in seen:
             return True
         seen.add(key)
-        cause = self.producers[key]
-        copies = cause["operation"] in ("copy", "assign") and bool(cause["from"]) and not cause["direct"]
+        copies = is_copy(cause) and bool(cause["from"]) and not cause["direct"]
         return copies and all(self.is_recomputed(source, seen) for source in cause["from"])
 
     def is_running(self, key: tuple, seen: set[tuple]) -> bool:
@@ -177,6 +188,10 @@ class NotRecorded(Kind):
             and not cause["direct"]
             and all(self.is_running(source, seen) for source in cause["from"])
         )
+
+
+def is_copy(cause: dict[str, Any]) -> bool:
+    return cause["operation"] in ("copy", "assign")
 
 
 def _born(base: Any) -> tuple:
