@@ -74,3 +74,19 @@ def test_a_read_in_a_helper_is_told_where_the_helper_is_called(findings):
     read, backward = found.related
     assert (read.message, backward.message) == ("the gradient is read here", "the backward pass runs here")
     assert read.location.line < found.location.line == backward.location.line - 1
+
+
+def test_a_parameter_replaced_by_its_update_makes_no_round_trip(findings):
+    """Whichever gradient the update takes: that this one is stale is another matter."""
+    found = findings("""
+    x = grad()
+    g = x.grad
+    for _ in range(4):
+        loss = grad(1)
+        with wp.Tape() as tape:
+            wp.launch(total, 3, [x], [loss])
+        tape.backward(loss)
+        x = wp.array(x.numpy() - 0.1 * g.numpy(), dtype=float, requires_grad=True)
+        tape.zero()
+    """)
+    assert [f.rule for f in found] == ["WL502"]

@@ -54,8 +54,11 @@ def _returns(graph: ScopeGraph) -> Iterator[tuple[Carried, Site, str]]:
             if any(graph.starts_useful(b.buffer) and not b.buffer.consumed for b in event.bindings.values()):
                 yield carried, event.site, "the contents of an array"
     for buffer in graph.buffers.values():
-        if buffer.carried is not None and not buffer.consumed and graph.starts_useful(buffer):
-            yield buffer.carried, buffer.site, f"the array `{spelled(buffer)}`"
+        made = buffer.carried
+        if made is not None and not buffer.consumed and graph.starts_useful(buffer):
+            if made.base.consumed and made.base.name == buffer.name:
+                continue  # a parameter that is replaced by its update, whichever gradient that takes
+            yield made, buffer.site, f"the array `{spelled(buffer)}`"
 
 
 def _is_active(graph: ScopeGraph, buffer: Buffer) -> bool:

@@ -23,7 +23,7 @@ from warplint.static.kernels.domain import (
     TupleValue,
     Value,
 )
-from warplint.static.kernels.effects import Frame, dotted, value_of
+from warplint.static.kernels.effects import Frame, spelled_path, value_of
 from warplint.static.kernels.expressions import Expressions
 from warplint.static.kernels.summary import Access, AccessKind, Dimension, FaultKind, Marker, Site
 
@@ -40,7 +40,7 @@ class Calls(Expressions):
             return self.function_call(target, node, frame)
         if isinstance(target, Class):
             return self.construct(target, node, frame)
-        last = target.last if isinstance(target, External) else dotted(node.func).rpartition(".")[2]
+        last = target.last if isinstance(target, External) else spelled_path(node.func).rpartition(".")[2]
         if last == "static":
             return self.outside(node.args[0].value, frame) if node.args else CONSTANT
         if last == "tid":

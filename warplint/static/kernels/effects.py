@@ -30,7 +30,7 @@ from warplint.static.kernels.summary import (
     need_order,
 )
 
-__all__ = ["BudgetError", "Effects", "Frame", "HostResolver", "dotted", "value_of"]
+__all__ = ["BudgetError", "Effects", "Frame", "HostResolver", "spelled_path", "value_of"]
 
 _MAX_STEPS = 60_000
 _MAX_NEEDS = 600
@@ -359,9 +359,10 @@ def same_element(read: Access, first: Moment, write: Access, second: Moment) -> 
     return all(d.terms is not None for d in read.dims) or (first.text == second.text != "")
 
 
-def dotted(node: Any) -> str:
+def spelled_path(node: Any) -> str:
+    """``a.b.c`` of a chain of names; ``.b.c`` where the chain hangs on something else."""
     if isinstance(node, cst.Attribute):
-        return f"{dotted(node.value)}.{node.attr.value}"
+        return f"{spelled_path(node.value)}.{node.attr.value}"
     return node.value if isinstance(node, cst.Name) else ""
 
 

@@ -11,7 +11,7 @@ from warplint.static.host.values import UNKNOWN, Class
 from warplint.static.kernels import components, domain, loops
 from warplint.static.kernels.calls import Calls
 from warplint.static.kernels.domain import CONSTANT, EMPTY, LocalStruct, Taint, TupleValue, Value
-from warplint.static.kernels.effects import Frame, dotted, value_of
+from warplint.static.kernels.effects import Frame, spelled_path, value_of
 from warplint.static.kernels.expressions import OPERATORS
 from warplint.static.kernels.summary import Access, AccessKind, FaultKind, Marker, Site
 
@@ -205,7 +205,7 @@ class Statements(Calls):
             inner = self.static_test(node.expression, frame)
             return None if inner is None else not inner
         value = UNKNOWN
-        if isinstance(node, cst.Call) and dotted(node.func).endswith("static") and node.args:
+        if isinstance(node, cst.Call) and spelled_path(node.func).endswith("static") and node.args:
             value = self.host.resolve(node.args[0].value, frame.function)
         elif isinstance(node, cst.Name) and node.value not in frame.names:
             value = self.host.resolve(node, frame.function)
@@ -320,15 +320,15 @@ class Statements(Calls):
 
 
 def _is_range(node: Any) -> bool:
-    return isinstance(node, cst.Call) and dotted(node.func).rpartition(".")[2] == "range"
+    return isinstance(node, cst.Call) and spelled_path(node.func).rpartition(".")[2] == "range"
 
 
 def _static_iteration(node: Any) -> bool:
-    return isinstance(node, cst.Call) and dotted(node.func).rpartition(".")[2] == "static"
+    return isinstance(node, cst.Call) and spelled_path(node.func).rpartition(".")[2] == "static"
 
 
 def _is_len(node: Any) -> bool:
-    return isinstance(node, cst.Call) and dotted(node.func) == "len"
+    return isinstance(node, cst.Call) and spelled_path(node.func) == "len"
 
 
 def _needs(entry: Any) -> frozenset[Any]:
