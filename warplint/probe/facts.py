@@ -28,6 +28,8 @@ class Facts:
     attributions: list[dict[str, Any]] = field(default_factory=list)
     launch_tests: list[dict[str, Any]] = field(default_factory=list)
     """Kernels whose launches were tested by themselves."""
+    untried: dict[str, str] = field(default_factory=dict)
+    """Kernels for which no arguments could be made up, and why."""
     function_tests: list[dict[str, Any]] = field(default_factory=list)
     """Functions whose custom adjoints were compared with their derivatives."""
     solvers: list[dict[str, Any]] = field(default_factory=list)
@@ -90,6 +92,7 @@ class Facts:
             self.attributions.append(message)
         elif kind == "launch-tests":
             self.launch_tests = message["kernels"]
+            self.untried = message.get("untried", {})
         elif kind == "function-tests":
             self.function_tests = message["functions"]
         elif kind in ("explained", "localized", "course", "memory"):

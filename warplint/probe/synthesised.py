@@ -48,7 +48,9 @@ def decide(
         if deadline - time.monotonic() < LEAST_SECONDS:
             break
         progress(ProgressEvent(file, "start", number, len(files)))
-        found += _of_file(file, findings, settings, deadline)
+        made_up = _of_file(file, findings, settings, deadline)
+        silent = {id(finding) for finding in alone}
+        found += [(f, r) for f, r in made_up if r.verdict is not Verdict.UNVERIFIED or id(f) not in silent]
         progress(ProgressEvent(file, "done", number + 1, len(files)))
     return found
 
@@ -82,6 +84,11 @@ def _of_file(
     found = dict(_by_kernels(facts, findings, paths))
     for finding, result in _by_functions(facts, findings, paths):
         found.setdefault(finding, result)
+    for finding in findings:
+        kernel = finding.request.kernel if finding.request is not None else None
+        if kernel in facts.untried and not finding.is_note:
+            why = f"no-entry-point: no program reaches `{kernel}`, and {facts.untried[kernel or '']}"
+            found.setdefault(finding, replace(_latent(finding, ""), verdict=Verdict.UNVERIFIED, reason=why))
     return list(found.items())
 
 

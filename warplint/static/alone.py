@@ -8,14 +8,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
+import libcst as cst
+
 from warplint.model import Finding
 from warplint.source.discovery import SourceFile
 from warplint.source.facts import paused_collector
 from warplint.static.host.core import BudgetExceededError, Project
 from warplint.static.host.library import Interpreter
 from warplint.static.host.values import Function, Module
+from warplint.static.kernels.effects import dotted
 from warplint.static.kernels.summary import Site
 from warplint.static.outcomes import Warp
+from warplint.static.run import run_by_itself
 from warplint.versions import Version
 
 __all__ = ["find_alone"]
@@ -72,9 +76,37 @@ def _of_file(
             launched = f"{file.display} {value.name}" in recorded
             if value.kind == "kernel" and not launched and interpreter.goes_back(value):
                 yield from alone_findings(interpreter.summary(value), warp)
+            for kernel in _made_by(value, interpreter):
+                if f"{file.display} {kernel.name}" not in recorded and interpreter.goes_back(kernel):
+                    yield from alone_findings(interpreter.summary(kernel), warp)
         except (BudgetExceededError, RecursionError):
             interpreter.reset()
             continue
         adjoint = value.attributes.get("custom_gradient")
         if isinstance(adjoint, Function):
             yield custom_adjoint(value.name, location(Site(adjoint.module.source, adjoint.node.name)))
+
+
+def _made_by(function: Function, interpreter: Interpreter) -> list[Function]:
+    """The kernels that a function of the host defines when it is called, with whatever arguments."""
+    if function.kind != "host" or function.node in interpreter.called or not _holds_kernel(function.node):
+        return []
+    before = len(interpreter.kernels)
+    run_by_itself(interpreter, function)
+    return [k for k in interpreter.kernels[before:] if k.module is function.module]
+
+
+def _holds_kernel(node: cst.CSTNode) -> bool:
+    """Whether a function is defined inside another one, under a decorator with ``kernel`` in its name."""
+    stack = list(node.children)
+    while stack:
+        inner = stack.pop()
+        if isinstance(inner, cst.FunctionDef):
+            names = [
+                d.decorator.func if isinstance(d.decorator, cst.Call) else d.decorator
+                for d in inner.decorators
+            ]
+            if any("kernel" in dotted(name) for name in names):
+                return True
+        stack.extend(inner.children)
+    return False

@@ -31,7 +31,7 @@ from warplint.static.host.values import (
 from warplint.static.loops import Loops
 from warplint.static.outcomes import Entry, Outcome
 
-__all__ = ["interpret", "run_entry", "scope_graphs"]
+__all__ = ["interpret", "run_by_itself", "run_entry", "scope_graphs"]
 
 _ENTRY_STEPS = 60_000
 """Work for one function that nothing calls."""
@@ -132,10 +132,10 @@ def _run_function(interpreter: Interpreter, module: Module, name: str) -> None:
     if second and isinstance(value, Class):
         value = value.attributes.get(second)
     if isinstance(value, Function) and value.kind == "host" and value.module is module:
-        _run_entry(interpreter, value)
+        run_by_itself(interpreter, value)
 
 
-def _run_entry(interpreter: Interpreter, function: Function) -> None:
+def run_by_itself(interpreter: Interpreter, function: Function) -> None:
     """Call a function with parameters assumed distinct and otherwise unknown."""
     if function.node in interpreter.called:
         return

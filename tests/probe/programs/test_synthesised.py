@@ -165,8 +165,9 @@ def test_what_threads_do_to_each_other_is_not_held_against_a_kernel(rows):
     assert not rows["every_other"]["wrong"]
 
 
-def test_nothing_is_made_up_for_a_mesh(rows):
-    assert "closest" not in rows
+def test_a_mesh_is_made_up(rows):
+    assert rows["closest"]["tested"] >= 20
+    assert not rows["closest"]["wrong"]
 
 
 def test_a_wrong_factor(rows):
@@ -193,6 +194,129 @@ def test_a_limit_at_a_singular_point_is_meant(rows):
 
 def test_a_derivative_for_steps_is_a_surrogate(rows):
     assert rows["quantized"]["surrogate"]
+
+
+MADE = """
+from typing import Any
+
+import warp as wp
+
+
+def make_map(func, dtype):
+    @wp.kernel
+    def folded(x: wp.array(dtype=dtype), n: int, y: wp.array(dtype=dtype)):
+        i = wp.tid()
+        s = dtype(1.0)
+        for k in range(n):
+            s = s * func(x[i + k])
+        y[i] = s
+
+    return {"folded": folded}
+
+
+@wp.kernel
+def generic_product(x: wp.array(dtype=Any), n: int, y: wp.array(dtype=Any)):
+    i = wp.tid()
+    p = x[i]
+    for k in range(n):
+        p = p * x[i + k]
+    y[i] = p
+
+
+@wp.kernel
+def generic_sum(x: wp.array(dtype=Any), s: Any, y: wp.array(dtype=Any)):
+    i = wp.tid()
+    y[i] = x[i] * s
+
+
+@wp.struct
+class Body:
+    q: wp.array(dtype=wp.vec3)
+    mass: float
+
+
+@wp.struct
+class World:
+    body: Body
+    mesh: wp.uint64
+    gravity: wp.vec3
+
+
+@wp.kernel
+def touch(world: World, x: wp.array(dtype=wp.vec3), out: wp.array(dtype=float)):
+    i = wp.tid()
+    q = wp.mesh_query_point(world.mesh, x[i], 10.0)
+    p = wp.vec3(x[i][0], 0.0, 0.0)
+    if q.result:
+        p[0] = p[0] * x[i][1]
+        p[0] = p[0] * p[0]
+    out[i] = p[0]
+
+
+@wp.kernel
+def blocks(a: wp.array(dtype=float), out: wp.array(dtype=float)):
+    i = wp.tid()
+    t = wp.tile_load(a, shape=4, offset=i * 4)
+    s = wp.tile_sum(t * t)
+    v = wp.vec3(a[i], 1.0, 1.0)
+    v[0] = v[0] * a[i]
+    v[0] = v[0] * v[0]
+    out[i] = v[0]
+    wp.tile_store(out, s, offset=8 + i)
+
+
+@wp.kernel
+def looked_up(table: wp.uint64, x: wp.array(dtype=float), y: wp.array(dtype=float)):
+    i = wp.tid()
+    v = wp.vec3(x[i], 0.0, 0.0)
+    v[0] = v[0] * v[0]
+    y[i] = v[0] + float(table)
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The same of kernels that need more than arrays: factories, types, structs in structs, tiles."""
+    directory = tmp_path_factory.mktemp("made")
+    (directory / "operators.py").write_text(MADE, encoding="utf-8")
+    settings = ProbeSettings(root=directory, python=sys.executable)
+    interpreter = choose(directory / "operators.py", settings.python, directory)
+    names = ["folded", "generic_product", "generic_sum", "touch", "blocks", "looked_up"]
+    facts, _, _ = run_program(
+        Program("operators.py"),
+        (),
+        interpreter,
+        settings,
+        200.0,
+        lambda event: None,
+        library={"kernels": names, "functions": False},
+    )
+    assert facts.blocked is None
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("name", "repair"),
+    [
+        ("folded", "unrolled"),
+        ("generic_product", "unrolled"),
+        ("touch", "components"),
+        ("blocks", "components"),
+    ],
+)
+def test_what_a_kernel_needs_is_made_up(name, repair, made):
+    (row,) = (row for row in made.launch_tests if row["kernel"] == name)
+    assert row["wrong"]
+    assert [r["what"] for r in row["repairs"]] == [repair]
+
+
+def test_a_right_generic_kernel_passes(made):
+    (row,) = (row for row in made.launch_tests if row["kernel"] == "generic_sum")
+    assert (row["wrong"], row["tested"] >= 20) == (0, True)
+
+
+def test_what_cannot_be_made_up_is_told(made):
+    assert made.untried == {"looked_up": "it takes a handle of an unknown kind, which cannot be made up"}
 
 
 def test_a_library_gets_its_verdicts(tmp_path):

@@ -16,11 +16,16 @@ import warp
 from warp._src import codegen
 from warp._src import types as wptypes
 
+from .repairs import called_functions
+
 LENGTHS = {1: (64,), 2: (16, 16), 3: (8, 8, 8), 4: (5, 5, 5, 5)}
 DIMENSIONS = {1: (4,), 2: (3, 3), 3: (2, 2, 2), 4: (2, 2, 2, 2)}
 LAYOUTS = ((4, 64), (3, 5), (2, 3))
 """What an integer argument is, and the number of different indices in an integer array."""
 SPREADS = ("around one", "both signs", "small", "large")
+HANDLES = ("mesh_", "hash_grid_", "bvh_", "volume_")
+SURFACE = [(-2.0, -2.0, -0.4), (2.0, -2.0, 0.3), (2.0, 2.0, -0.2), (-2.0, 2.0, 0.5)]
+TRIANGLES = [0, 1, 2, 0, 2, 3]
 LARGE = 150.0
 """Beyond where the exponential of a float32 overflows."""
 
@@ -37,20 +42,28 @@ class Inputs:
         self.spread = spread
         self.random = np.random.Generator(np.random.PCG64(seed))
         self.arrays: list[Any] = []
-        self.values = [self.argument(a.type) for a in kernel.adj.args]
+        self.kept: list[Any] = []
+        """Meshes and grids, whose ids the kernel is given."""
+        self.uses = handle_uses(kernel)
+        self.values = [self.argument(a.type, a.label) for a in kernel.adj.args]
         dimension = DIMENSIONS[thread_dimensions(kernel)]
         self.call = {"kernel": kernel, "dim": dimension, "inputs": self.values, "device": "cpu"}
+        if has_tiles(kernel):
+            # On the CPU a block has one thread, which works on the whole tile.
+            self.call.update(dim=(*dimension, 1), block_dim=1)
 
-    def argument(self, kind: Any) -> Any:
+    def argument(self, kind: Any, name: str) -> Any:
         if isinstance(kind, codegen.Struct):
             made = kind()
-            for name, variable in kind.vars.items():
-                setattr(made, name, self.argument(variable.type))
+            for field, variable in kind.vars.items():
+                setattr(made, field, self.argument(variable.type, f"{name}.{field}"))
             return made
         if type(kind) is wptypes.array or type(kind).__name__ == "_ArrayAnnotation":
-            return self.array(kind)
+            return self.array(kind, name)
         if kind in (float, int, bool):
             return self.scalar({float: warp.float32, int: warp.int32, bool: warp.bool}[kind])
+        if kind is warp.uint64:
+            return self.handle(self.uses.get(name, name.rpartition(".")[2]))
         if kind in wptypes.scalar_types or kind is warp.bool:
             return self.scalar(kind)
         if wptypes.type_is_vector(kind) or wptypes.type_is_matrix(kind) or _is_rotation(kind):
@@ -58,22 +71,55 @@ class Inputs:
         raise Unmakeable(getattr(kind, "__name__", str(kind)))
 
     def scalar(self, kind: Any) -> Any:
-        if kind in (warp.uint64, warp.int64):
-            raise Unmakeable("a handle")  # the id of a mesh, a volume or a grid, as a rule
+        if kind is warp.int64:
+            raise Unmakeable("a handle")
         if kind is warp.bool:
             return True
         if kind in wptypes.int_types:
             return self.count
         return float(self.random.uniform(0.3, 1.2))
 
-    def array(self, kind: Any) -> Any:
+    def handle(self, use: str) -> Any:
+        """The id of something to ask questions of, by what is asked or by its name."""
+        made: Any = None
+        if "mesh" in use:
+            made = warp.Mesh(
+                points=warp.array(SURFACE, dtype=warp.vec3, device="cpu"),
+                indices=warp.array(TRIANGLES, dtype=int, device="cpu"),
+            )
+        elif "grid" in use:
+            made = warp.HashGrid(8, 8, 8, device="cpu")
+            points = self.numbers((64, 3)).astype(np.float32)
+            made.build(warp.array(points, dtype=warp.vec3, device="cpu"), 0.5)
+        elif "bvh" in use:
+            lower = self.numbers((16, 3)).astype(np.float32)
+            made = warp.Bvh(
+                warp.array(lower, dtype=warp.vec3, device="cpu"),
+                warp.array(lower + np.float32(0.4), dtype=warp.vec3, device="cpu"),
+            )
+        elif "volume" in use or "sdf" in use:
+            field = np.add.outer(np.add.outer(np.arange(8.0), np.arange(8.0)), np.arange(8.0))
+            try:
+                made = warp.Volume.load_from_numpy(
+                    np.sin(0.3 * field).astype(np.float32), (-2.0,) * 3, 0.5, device="cpu"
+                )
+            except Exception:
+                raise Unmakeable("a volume") from None
+        if made is None:
+            raise Unmakeable("a handle of an unknown kind")
+        self.kept.append(made)
+        return made.id
+
+    def array(self, kind: Any, name: str) -> Any:
         if kind.ndim not in LENGTHS:
             raise Unmakeable(f"an array of {kind.ndim} dimensions")
         shape, dtype = LENGTHS[kind.ndim], kind.dtype
         if isinstance(dtype, codegen.Struct):
             if kind.ndim > 1:
                 raise Unmakeable("an array of structs")
-            made = warp.array([self.argument(dtype) for _ in range(shape[0])], dtype=dtype, device="cpu")
+            made = warp.array(
+                [self.argument(dtype, name) for _ in range(shape[0])], dtype=dtype, device="cpu"
+            )
             self.arrays.append(made)
             return made
         scalar = getattr(dtype, "_wp_scalar_type_", dtype)
@@ -129,16 +175,53 @@ def thread_dimensions(kernel: Any) -> int:
     """How many indices a kernel takes from ``wp.tid()``."""
     found = 1
     for node in ast.walk(kernel.adj.tree):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name.startswith("tile_"):
-            raise Unmakeable("tiles")
-    for node in ast.walk(kernel.adj.tree):
         if isinstance(node, ast.Assign) and _is_tid(node.value):
             target = node.targets[0]
             found = max(found, len(target.elts) if isinstance(target, ast.Tuple) else 1)
     return found
+
+
+def has_tiles(kernel: Any) -> bool:
+    """Whether the threads of a block work on tiles together."""
+    return any(_called(n).startswith("tile") for n in ast.walk(kernel.adj.tree) if isinstance(n, ast.Call))
+
+
+def handle_uses(kernel: Any) -> dict[str, str]:
+    """What is asked of each handle that a kernel (or a function it calls) is given: ``mesh_query_ray``."""
+    bodies = [kernel.adj.tree, *(f.adj.tree for f in called_functions(kernel.func))]
+    found: dict[str, str] = {}
+    for node in (n for tree in bodies for n in ast.walk(tree)):
+        if isinstance(node, ast.Call) and node.args and _called(node).startswith(HANDLES):
+            found.setdefault(ast.unparse(node.args[0]), _called(node))
+    return found
+
+
+def concrete(kernel: Any) -> Any:
+    """A generic kernel with float numbers and vectors of three for whatever it leaves open."""
+    if not kernel.is_generic:
+        return kernel
+    return kernel.add_overload([_filled(kind) for kind in kernel.adj.arg_types.values()])
+
+
+def _filled(kind: Any) -> Any:
+    if type(kind) is wptypes.array or type(kind).__name__ == "_ArrayAnnotation":
+        return warp.array(dtype=_filled(kind.dtype), ndim=kind.ndim) if _open(kind.dtype) else kind
+    if not _open(kind):
+        return kind
+    shape = tuple(n if isinstance(n, int) and n > 0 else 3 for n in getattr(kind, "_shape_", ()))
+    if len(shape) == 2:
+        return wptypes.matrix(shape, warp.float32)
+    if len(shape) == 1:
+        return warp.quat if wptypes.type_is_quaternion(kind) else wptypes.vector(shape[0], warp.float32)
+    return warp.float32
+
+
+def _open(kind: Any) -> bool:
+    return bool(wptypes.type_is_generic(kind))
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def _is_tid(node: ast.expr) -> bool:

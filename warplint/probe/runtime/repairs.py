@@ -144,17 +144,18 @@ class Repairs:
         return [(self.stream.sites.name(file) or file, line) for file, line in rewrite.lines]
 
     def build(self, kernel: Any, options: dict[str, Any], source: str | None = None) -> Any:
-        if kernel.is_generic or getattr(kernel, "generic_parent", None) is not None:
-            return None
+        template = getattr(kernel, "generic_parent", None) or kernel
         self.count += 1
         try:
             module = context.Module(f"warplint_repair_{self.count}", None)
             module.options.update(kernel.module.options)
             module.options.update(options)
             extra = {} if source is None else {"source": source}
-            return context.Kernel(
-                kernel.func, key=kernel.key, module=module, options={**kernel.options, **options}, **extra
+            built = context.Kernel(
+                template.func, key=template.key, module=module, options={**kernel.options, **options}, **extra
             )
+            # A generic kernel is made one of the types at hand by its launch, unless they are known.
+            return built if template is kernel else built.add_overload([a.type for a in kernel.adj.args])
         except Exception:
             return None
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from warp._src import context
 
-from . import messages
+from . import factories, made_inputs, messages
 from .forks import ChildFailure, Reporter, run_in_child
 from .function_tests import custom_functions, test_function
 from .hooks import Stream
@@ -56,12 +56,10 @@ class Synthesised:
         if "error" in listed:
             return str(listed["error"])
         self.send({"type": "inputs", "files": listed["files"], "listings": listed["listings"]})
-        rows = []
-        for name in names:
-            row = self.kernel(name)
-            if row is not None:
-                rows.append(messages.cause(row))
-        self.send({"type": "launch-tests", "kernels": rows})
+        rows = [row for row in map(self.kernel, names) if row is not None]
+        untried = {row["untried"]: row["why"] for row in rows if "untried" in row}
+        tested = [messages.cause(row) for row in rows if "kernel" in row]
+        self.send({"type": "launch-tests", "kernels": tested, "untried": untried})
         if functions:
             found = [self.function(key) for key in listed["functions"]]
             self.send({"type": "function-tests", "functions": [row for row in found if row is not None]})
@@ -119,15 +117,21 @@ class Synthesised:
                 if failure.hung:
                     return None
                 continue
-            return row if row and "kernel" in row else None
+            return row if row and ("kernel" in row or "untried" in row) else None
         return None
 
     def try_kernel(self, name: str, layout: tuple[int, int]) -> dict[str, Any] | None:
-        self.load()
+        module = self.load()
         kernel = next((k for k in _kernels() if k.adj.fun_name == name and self.here(k.func)), None)
-        if kernel is None or not _goes_back(kernel):
+        kernel = kernel or factories.make(module, name)
+        if kernel is None:
+            return {"untried": name, "why": "no call of the function that defines it could be made up"}
+        if not _goes_back(kernel):
             return None
-        trials = Trials(self.stream, kernel, layout)
+        try:
+            trials = Trials(self.stream, made_inputs.concrete(kernel), layout)
+        except Unmakeable as what:
+            return {"untried": name, "why": f"it takes {what}, which cannot be made up"}
         row: dict[str, Any] = {
             "key": ("adjoint", name),
             "kernel": name,
@@ -143,8 +147,10 @@ class Synthesised:
         }
         if trials.wrong:
             error = trials.alone()
-            if error is not None:
-                row.update(wrong=1, error=error, repairs=trials.repairs())
+            repairs = trials.repairs() if error is not None else []
+            # What a query finds jumps, and no adjoint says so: there a repair has to tell.
+            if error is not None and (repairs or not trials.handles):
+                row.update(wrong=1, error=error, repairs=repairs)
         elif trials.overflow:
             row.update(wrong=1, finite=False)
         return row
@@ -159,6 +165,7 @@ class Trials:
         self.checked = self.build({})
         self.tested = 0
         self.overflow = False
+        self.handles = False
         self.wrong = ""
         for spread in SPREADS:
             errors = self.errors(self.checked, spread)
@@ -166,12 +173,13 @@ class Trials:
             if not self.wrong and _are_wrong(errors):
                 self.wrong = spread
             made = Inputs(self.checked, layout, spread, SEEDS[0])
+            self.handles = bool(made.kept)
             self.overflow = self.overflow or overflows(stream, made.call, made.arrays)
 
     def build(self, options: dict[str, Any], source: str | None = None) -> Any:
         built = self.repair.build(self.kernel, {"mode": "debug", **options}, source)
         if built is None:
-            raise Unmakeable("a kernel for any type")
+            raise Unmakeable("types that are not known")
         return built
 
     def errors(self, kernel: Any, spread: str, adjoint: Any = None) -> list[float]:

@@ -288,6 +288,8 @@ class Calls(PythonLibrary):
             if last in ("kernel", "func", "func_native"):
                 value.kind = "native" if last == "func_native" else last
                 value.options = options
+                if last == "kernel":
+                    self.kernels.append(value)
                 if last == "func_native":
                     names = ("snippet", "adj_snippet", "replay_snippet")
                     value.options = {**dict(zip(names, arguments, strict=False)), **options}

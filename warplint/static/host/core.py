@@ -178,6 +178,8 @@ class Core:
         """Mentions of adjoints since the last backward pass through which one may have been seeded."""
         self.life = Life()
         self.called: set[Any] = set()
+        self.kernels: list[Function] = []
+        """Kernels in the order in which they were defined, those that functions define included."""
         self.skipped: dict[str, None] = {}
         self.summaries: dict[tuple[int, int], KernelSummary] = {}
         self._journals: list[dict[int, tuple[Any, Any]]] = []
