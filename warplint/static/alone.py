@@ -13,10 +13,9 @@ import libcst as cst
 from warplint.model import Finding
 from warplint.source.discovery import SourceFile
 from warplint.source.facts import paused_collector
-from warplint.static.host.core import BudgetExceededError, Project
+from warplint.static.host.core import BudgetExceededError, Project, dotted
 from warplint.static.host.library import Interpreter
 from warplint.static.host.values import Function, Module
-from warplint.static.kernels.effects import dotted
 from warplint.static.kernels.summary import Site
 from warplint.static.outcomes import Warp
 from warplint.static.run import run_by_itself
