@@ -155,7 +155,7 @@ class _Judge:
     def wrong_by_themselves(self, reason: str) -> None:
         """Kernels whose adjoint fails its own test, where the gradient as a whole cannot be measured."""
         for row in self.facts.launch_tests:
-            if not row["wrong"]:
+            if not row["wrong"] or self.say_what_one_is(row):
                 continue
             why = (
                 f"the whole gradient could not be measured ({reason}); at a launch of `{row['kernel']}` by "
@@ -295,15 +295,22 @@ class _Judge:
     def say_what_is_meant(self, wrong: list[list[dict[str, Any]]]) -> None:
         """Notes on causes that are on purpose, where a user should know of them."""
         for cause in [c for rows in wrong for a in self.attributions_of(rows) for c in a["confirmed"]]:
-            text = causes.note(cause, self.paths)
-            named = causes.describe(cause, self.paths)
-            if text is None or any(r.rule == named.rule for r in self.results):
-                continue
-            predicted = [f for f in self.findings if causes.matches(f, cause, self.paths)]
-            for finding in predicted:
-                self.decide(finding, Verdict.NOTE, text)
-            if not predicted:
-                self.note(named.rule, text, None, location=named.location)
+            self.say_what_one_is(cause)
+
+    def say_what_one_is(self, cause: dict[str, Any]) -> bool:
+        """A note on a cause that is on purpose; False if it is none."""
+        text = causes.note(cause, self.paths)
+        named = causes.describe(cause, self.paths)
+        if text is None:
+            return False
+        if any(r.rule == named.rule for r in self.results):
+            return True
+        predicted = [f for f in self.findings if causes.matches(f, cause, self.paths)]
+        for finding in predicted:
+            self.decide(finding, Verdict.NOTE, text)
+        if not predicted:
+            self.note(named.rule, text, None, location=named.location)
+        return True
 
     def says_meant(self, finding: Finding) -> bool:
         """Whether a finding speaks of a path that the code cuts on purpose."""

@@ -104,6 +104,29 @@ for it in range(3):
     assert {e["backward_calls"] for e in told.episodes} == {3}
 
 
+def test_so_do_those_of_slices_of_a_parameter(tmp_path: Path) -> None:
+    """A slice is given its part of the gradient: that resets nothing."""
+    program = write(
+        tmp_path,
+        """
+x = array([0.5, 1.0, 1.5, 2.0])
+for it in range(3):
+    for target in (1.0, 3.0):
+        loss, y = zeros(1), zeros(4)
+        with wp.Tape() as tape:
+            for half in (slice(0, 2), slice(2, 4)):
+                wp.launch(square, 2, [x[half], 0.5], [y[half]])
+            wp.launch(misfit, 4, [y, target], [loss])
+        tape.backward(loss)
+    x.assign(x.numpy() - 0.02 * x.grad.numpy())
+    x.grad.zero_()
+""",
+    )
+    told = run(program)
+    assert set(told.outcomes["x"]) == {"agrees"}
+    assert {e["backward_calls"] for e in told.episodes if e["parameter"] == "x"} == {2}
+
+
 def test_a_gradient_carried_on_by_hand_is_no_second_objective(tmp_path: Path) -> None:
     """Checkpointing: the adjoint of a segment's start seeds the backward of the segment before."""
     body = """

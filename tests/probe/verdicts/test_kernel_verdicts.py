@@ -132,3 +132,13 @@ def test_a_surrogate_is_no_mistake_where_the_code_says_so(comment, status, tmp_p
     assert judged.row.status is status
     expected = Verdict.CONFIRMED if status is ProgramStatus.WRONG else Verdict.NOTE
     assert [(r.rule, r.verdict) for r in judged.results] == [("WL402", expected)]
+
+
+def test_a_surrogate_is_none_where_the_whole_gradient_cannot_be_measured(tmp_path: Path):
+    (tmp_path / "sim.py").write_text("\n\n\n# straight-through\ndef adj_bend(): ...\n")
+    noisy = episode(1, check(1.2, 1.0, "inconclusive: noise"))
+    run = facts(noisy)
+    run.launch_tests.append({**cause(REPAIRED), "wrong": True, "error": 0.5})
+    judged = judge_program(PROGRAM, (), run, Paths(tmp_path, tmp_path), "python")
+    assert ("WL402", Verdict.NOTE) in [(r.rule, r.verdict) for r in judged.results]
+    assert Verdict.LATENT not in [r.verdict for r in judged.results]

@@ -97,6 +97,11 @@ def is_gradient(array: Any) -> bool:
     return getattr(root(array), "_warplint_owner", None) is not None
 
 
+def is_part_of_gradient(array: Any) -> bool:
+    """Whether an array is a view of another's gradient, as slices are given one: nothing is set by that."""
+    return root(array) is not array and is_gradient(array)
+
+
 def share(array: Any) -> None:
     """Another library holds this array's memory: what it does there is not seen."""
     root(array)._warplint_shared = True

@@ -248,7 +248,7 @@ def _hook_births(stream: Stream) -> None:
 
     def set_grad(self: Any, gradient: Any) -> None:
         prop.fset(self, gradient)
-        if gradient is not None:
+        if gradient is not None and not arrays.is_part_of_gradient(gradient):
             arrays.count_reset(gradient)
         arrays.adopt_gradient(self, gradient)
 
