@@ -128,7 +128,7 @@ def _field_type(source: Source, node: ast.expr) -> str | None:
         return None
     found = {
         source.segment(field.annotation)
-        for cls in ast.walk(source.tree)
+        for cls in source.nodes
         if isinstance(cls, ast.ClassDef)
         for field in cls.body
         if isinstance(field, ast.AnnAssign) and getattr(field.target, "id", "") == node.attr

@@ -150,7 +150,7 @@ def _reads_gradient(source: Source, statement: ast.stmt) -> bool:
     names = {source.segment(target) for target in targets}
     return any(
         isinstance(node, ast.Attribute) and node.attr == "grad" and source.segment(node.value) in names
-        for node in ast.walk(source.tree)
+        for node in source.nodes
     )
 
 

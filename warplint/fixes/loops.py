@@ -108,7 +108,7 @@ def _visible(there: Source, node: ast.expr, here: Source) -> str | None:
     if name is None or module_number(here, name) is None:
         return None
     if isinstance(node, ast.Name) and there is not here:
-        imports = [n for n in ast.walk(there.tree) if isinstance(n, ast.ImportFrom)]
+        imports = [n for n in there.nodes if isinstance(n, ast.ImportFrom)]
         imported = {a.asname or a.name for n in imports for a in n.names}
         return name if name in imported else None
     return name if isinstance(node, ast.Name) else None
@@ -122,7 +122,7 @@ def _more_unrolling(source: Source, function: ast.FunctionDef, most: int) -> Cha
     """Let this module unroll as many turns."""
     spelled = source.warp("set_module_options")
     first = next((s for s in source.tree.body if s is function or function in ast.walk(s)), None)
-    calls = [n for n in ast.walk(source.tree) if isinstance(n, ast.Call)]
+    calls = [n for n in source.nodes if isinstance(n, ast.Call)]
     if any(source.is_warp(call.func, "set_module_options") for call in calls):
         return None
     if spelled is None or first is None:

@@ -76,7 +76,7 @@ def emptied(problem: Problem) -> Iterator[Candidate]:
     found = [pair for pair in map(problem.node, places) if pair is not None]
     tapes = {name for source, node in found for name in _tapes(source, source.statement(node))}
     for source in {id(s): s for s, _ in found}.values():
-        for call in ast.walk(source.tree):
+        for call in source.nodes:
             if (
                 isinstance(call, ast.Call)
                 and isinstance(call.func, ast.Attribute)

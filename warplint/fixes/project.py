@@ -113,7 +113,7 @@ class Project:
         return [
             (source, node)
             for source in self.sources(name)
-            for node in ast.walk(source.tree)
+            for node in source.nodes
             if isinstance(node, ast.FunctionDef) and node.name == name
         ]
 
@@ -121,7 +121,7 @@ class Project:
         """Every launch of a kernel; None if it is also used in ways that are not understood."""
         found: list[Launch] = []
         for source in self.sources(kernel.name):
-            for node in ast.walk(source.tree):
+            for node in source.nodes:
                 if not _names(node, kernel.name):
                     continue
                 parent: ast.AST = source.parents[node]
@@ -142,7 +142,7 @@ class Project:
         method = bool(given) and given[0].arg in ("self", "cls")
         found = []
         for source in self.sources(function.name):
-            for node in ast.walk(source.tree):
+            for node in source.nodes:
                 if not _names(node, function.name):
                     continue
                 if isinstance(node, ast.Name) == method or (not method and not source.may_be_module(node)):

@@ -45,8 +45,10 @@ class Source:
         if tree is None:
             raise ValueError(problem)
         self.tree = tree
+        self.nodes = tuple(ast.walk(tree))
+        """All nodes: many results ask for them, of a file that may be long."""
         self.parents: dict[ast.AST, ast.AST] = {
-            child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)
+            child: node for node in self.nodes for child in ast.iter_child_nodes(node)
         }
 
     # -- positions -------------------------------------------------------------------------
@@ -94,9 +96,8 @@ class Source:
         """The innermost node that begins where a location does, else the statement there."""
         exact = [
             node
-            for node in ast.walk(self.tree)
-            if getattr(node, "lineno", 0) == place.line
-            and self.start(node) - self.starts[place.line - 1] + 1 == place.column
+            for node in self._by_line.get(place.line, ())
+            if self.start(node) - self.starts[place.line - 1] + 1 == place.column
         ]
         if place.end_column:
             for node in exact:
@@ -112,15 +113,31 @@ class Source:
     def statement_at(self, line: int, column: int = 1) -> ast.stmt | None:
         """The innermost statement that covers a line; of several, the one at the column."""
         best: ast.stmt | None = None
-        for node in ast.walk(self.tree):
-            if not isinstance(node, ast.stmt):
-                continue
-            first = self.line_of(self.start(node))
-            if first <= line <= (node.end_lineno or first):
+        for first, last, node in self._statements:
+            if first <= line <= last:
                 inside = first < line or self.start(node) - self.starts[line - 1] < max(column, 1)
                 if best is None or inside or first > best.lineno:
                     best = node
         return best
+
+    @cached_property
+    def _by_line(self) -> dict[int, list[ast.AST]]:
+        """Nodes by the line that they begin on; a decorated definition begins on its ``def``."""
+        found: dict[int, list[ast.AST]] = {}
+        for node in self.nodes:
+            if hasattr(node, "lineno"):
+                found.setdefault(node.lineno, []).append(node)
+        return found
+
+    @cached_property
+    def _statements(self) -> list[tuple[int, int, ast.stmt]]:
+        """Statements with their first and last lines, decorators included."""
+        found = []
+        for node in self.nodes:
+            if isinstance(node, ast.stmt):
+                first = self.line_of(self.start(node))
+                found.append((first, node.end_lineno or first, node))
+        return found
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """The statement that a node is part of."""
@@ -165,7 +182,7 @@ class Source:
     @cached_property
     def _imports(self) -> tuple[str | None, dict[str, str]]:
         module, names = None, {}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     if alias.name == "warp":
@@ -193,7 +210,7 @@ class Source:
         """Names that imports have bound, of modules or of what is in them."""
         return frozenset(
             (alias.asname or alias.name).partition(".")[0]
-            for node in ast.walk(self.tree)
+            for node in self.nodes
             if isinstance(node, (ast.Import, ast.ImportFrom))
             for alias in node.names
         )
@@ -210,8 +227,8 @@ class Source:
 
     def fresh(self, scope: ast.AST, base: str) -> str:
         """A name that nothing in this file uses yet."""
-        taken = self.names_in(self.tree) | {a.arg for a in ast.walk(self.tree) if isinstance(a, ast.arg)}
-        taken |= {n.name for n in ast.walk(self.tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+        taken = self.names_in(self.tree) | {a.arg for a in self.nodes if isinstance(a, ast.arg)}
+        taken |= {n.name for n in self.nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
         name, number = base, 2
         while name in taken:
             name, number = f"{base}_{number}", number + 1
@@ -306,7 +323,7 @@ class Source:
 
     def unit(self, statement: ast.stmt) -> str:
         """How much deeper this file indents a block, seen from around a statement."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             body = getattr(node, "body", None)
             if isinstance(node, ast.stmt) and isinstance(body, list) and body[0].lineno > node.lineno:
                 outer, inner = self.indent(node), self.indent(body[0])

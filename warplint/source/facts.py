@@ -10,6 +10,7 @@ import gc
 import re
 import sys
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -297,7 +298,8 @@ def _taped(tree: ast.Module, lines: list[int]) -> Iterator[str]:
 
     def handles(function: ast.AST) -> bool:
         first, last = function.lineno, function.end_lineno  # type: ignore[attr-defined]
-        if not any(first <= line <= last for line in lines):
+        behind = bisect_left(lines, first)
+        if behind == len(lines) or lines[behind] > last:
             return False
         return any(_handles_tape(n) for n in ast.walk(function))
 
