@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import types
 import typing
 from collections.abc import Mapping
@@ -462,6 +463,11 @@ def to_plain(value: Any) -> Any:
     return value
 
 
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
 def from_plain(kind: Any, value: Any) -> Any:
     """The record that ``to_plain`` made plain; a value of another shape is a ``TypeError``."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
@@ -475,7 +481,7 @@ def from_plain(kind: Any, value: Any) -> Any:
     if origin is not None and issubclass(origin, Mapping):
         return {k: from_plain(arguments[1], v) for k, v in value.items()}
     if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
+        hints = _hints(typing.cast(type, kind))
         if not isinstance(value, dict):
             raise TypeError(f"expected fields, got {value!r}")
         return kind(**{name: from_plain(hints[name], v) for name, v in value.items()})  # type: ignore[operator]

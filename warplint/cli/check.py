@@ -239,7 +239,9 @@ def find_files(options: Options) -> Found:
     found = stages.discover(options.paths, root=options.root, exclude=options.exclude)
     excluded = options.config.exclude
     base = options.config.directory
-    files = [file for file in found.files if not matches_any(_below(file.path, base), excluded)]
+    files = list(found.files)
+    if excluded:
+        files = [file for file in files if not matches_any(_below(file.path, base), excluded)]
     warnings = tuple(found.passed_over)
     if not files and not warnings:
         where = ", ".join(str(path) for path in options.paths)

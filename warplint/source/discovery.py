@@ -220,10 +220,13 @@ class Discovery:
 
 def display_path(path: Path, root: Path) -> str:
     """How a path is shown: relative to ``root`` when it lies below, absolute otherwise."""
+    below, shown = f"{root.as_posix().rstrip('/')}/", path.as_posix()
+    if shown.startswith(below):
+        return shown[len(below) :]
     try:
         return path.relative_to(root).as_posix()
     except ValueError:
-        return path.as_posix()
+        return shown
 
 
 def discover(paths: Sequence[str | Path], *, root: Path | str, exclude: Sequence[str] = ()) -> Discovery:
@@ -341,10 +344,17 @@ def _walk(top: Path, closed: list[tuple[Path, str]]) -> Iterator[Path]:
             if is_directory:
                 if entry.name not in DEFAULT_EXCLUDES and not _ignored(path, specs, directory=True):
                     stack.append((path, specs))
-            elif not entry.name.endswith((".py", ".ipynb")) or not path.is_file():
+            elif not entry.name.endswith((".py", ".ipynb")) or not _is_file(entry):
                 continue  # a pipe, an editor's lock file, a link to what is gone: nobody asked for it
             elif not _ignored(path, specs, directory=False):
                 yield path
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
 
 
 def _ignored(path: Path, specs: list[tuple[Path, pathspec.PathSpec]], *, directory: bool) -> bool:

@@ -6,6 +6,7 @@ own files ask for, at last what is installed beside warplint.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -36,6 +37,9 @@ class Installed:
         self.python = python
         """An interpreter that was named: a path or a command."""
         self._known: dict[Path, Version | None] = {}
+        # Most directories of a project share their interpreters and what lies above them.
+        self._installed = functools.cache(_installed)
+        self._asked = functools.cache(_asked)
 
     def of(self, file: Path) -> Version | None:
         """The version for a program; None where it is not known."""
@@ -50,18 +54,23 @@ class Installed:
             return _installed(os.path.abspath(named)) if named else None
         own: Version | None = None
         for path, origin in candidates(directory / "program.py", self.root):
-            found = _installed(path)
+            found = self._installed(path)
             if origin == OWN:
                 own = found
             elif found is not None:
                 return found
         for place in directories(directory / "program.py", self.root):
-            locked = _locked(place)
-            asked = frozenset((locked,)) if locked else allowed(_required(place))
+            asked = self._asked(place)
             if asked:
                 # An installer takes the newest one.
                 return own if own in asked else max(asked)
         return own
+
+
+def _asked(directory: Path) -> frozenset[Version]:
+    """The versions that the files of one directory lock or allow; none where they say nothing."""
+    locked = _locked(directory)
+    return frozenset((locked,)) if locked else allowed(_required(directory))
 
 
 def _installed(python: str) -> Version | None:
