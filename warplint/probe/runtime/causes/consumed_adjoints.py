@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import arrays
+from ..hooks import Event
 from .base import CounterfactualRun, Kind
+from .retained_gradients import refresh
 
 
 class ConsumedAdjoints(Kind):
@@ -35,8 +37,15 @@ class ConsumedAdjoints(Kind):
             }
         ]
         if self.removes(key):
-            array.retain_grad = True
+            array.retain_grad = array._warplint_retained = True
             array.ctype = None
+
+    def before(self, event: Event) -> None:
+        """The structs of recorded launches are handed to their adjoints as they are."""
+        if event.kind == "backward" and any(self.removes(c["key"]) for c in self.causes):
+            for launch in event.details["tape"].launches:
+                for value in () if callable(launch) else (*launch[3], *launch[4]):
+                    refresh(value)
 
     def found(self) -> list[dict[str, Any]]:
         return self.causes

@@ -33,7 +33,7 @@ class RetainedGradients(Kind):
             self.clear(event.target)
         if event.kind == "launch":
             for value in (*event.details["inputs"], *event.details["outputs"]):
-                _refresh(value)
+                refresh(value)
         elif event.kind == "backward":
             self.look(event.details["tape"])
 
@@ -73,11 +73,11 @@ class RetainedGradients(Kind):
         return list(self.causes.values())
 
 
-def _refresh(value: Any) -> None:
+def refresh(value: Any) -> None:
     """A struct keeps its own description of each array, the flag included: assigned again, it is new."""
     if wptypes.is_struct(value):
         for field in value._cls.vars:
             held = getattr(value, field, None)
             if getattr(held, "_warplint_retained", False):
                 setattr(value, field, held)
-            _refresh(held)
+            refresh(held)
