@@ -36,6 +36,7 @@ SHAPES = (
     Shape("checkpoint_segments.py", "verified"),
     # The same in one set of buffers: what the parameter's array holds in between are no versions of it.
     Shape("checkpoint_in_place.py", "verified"),
+    Shape("checkpoint_by_kernel.py", "verified"),
     # One backward per row of a Jacobian, zeroed in between.
     Shape("jacobian_rows.py", "verified"),
     # Norm, clip and weight decay rewrite .grad in place before the step.

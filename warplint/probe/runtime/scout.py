@@ -76,6 +76,8 @@ class Scout(Observer):
         self.latest: dict[tuple, Episode] = {}
         self.seeds: set[int] = set()
         """Contents (hashed) that backward calls without a loss were seeded with."""
+        self.handed_on: set[int] = set()
+        """Of these, the ones that are not zero."""
         self.states: dict[int, tuple[_Tracked, tuple]] = {}
         """Arrays that launches update in place off the tape."""
         self.lagging = Lagging(self.digest)
@@ -385,8 +387,8 @@ class Scout(Observer):
                 episode = self.tracked(base).episode
                 if episode is not None:
                     episode.launched = True
-        for base, owner, _ in operands if owned else ():
-            if owner is not None:
+        for base, owner, used in operands if owned else ():
+            if owner is not None and used:
                 self.note_read(base, event, "launch")
 
     def note_functions(self, event: Event) -> None:
@@ -420,10 +422,22 @@ class Scout(Observer):
             elif changed or (updated and id(base) in updated):
                 in_place = changed and event.tape is None and not updated and used
                 self.touch(base, in_place=in_place)
+                if changed and digest is not None:
+                    self.note_copy_by_kernel(base, digest, operands, before)
                 birth = arrays.birth(base)
                 if in_place and birth is not None:
                     state.updates.add(len(self.backwards))
                     self.states[id(state)] = (state, birth.family)
+
+    def note_copy_by_kernel(
+        self, base: Any, digest: int, operands: list[tuple[Any, Any, bool]], before: dict[int, int | None]
+    ) -> None:
+        """A launch off the tape may have made ``base`` a copy of another of its arrays."""
+        for source, owner, _ in operands:
+            same = owner is None and source is not base and before.get(id(source)) == digest
+            if same and source.size == base.size and np.ptp(arrays.values(base)) > 0.0:
+                self.restorations.note_copy(base, source, self.tracked(source).episode, digest)
+                return
 
     def note_rewrite(self, gradient: Any) -> None:
         """User code set a gradient to something: after the step that used it, or before?"""
@@ -538,7 +552,9 @@ class Scout(Observer):
         loss = event.details.get("loss")
         label = None
         if loss is None:
-            self.seeds.update(hash(arrays.content(seed)) for seed in _seeds(event))
+            seeds = [(arrays.memory(seed), hash(arrays.content(seed))) for seed in _seeds(event)]
+            self.seeds.update(content for _, content in seeds)
+            self.handed_on.update(content for memory, content in seeds if np.any(memory))
         if arrays.is_array(loss):
             born = arrays.birth(arrays.root(loss))
             if born is not None and born.stack:
@@ -600,9 +616,20 @@ class Scout(Observer):
         for episode in structure.episodes:
             if not episode.complete:
                 self.finish(episode, None)
+        structure.episodes = self.consumed()
         self.fill(ending)
         structure.error = error
         self.reporter.leave(structure)
+
+    def consumed(self) -> list[Episode]:
+        """The episodes without those whose gradient only seeds another backward pass.
+
+        These are the boundaries between tapes, not parameters; the passes that they seed tell whether
+        they are right.
+        """
+        episodes = self.structure.episodes
+        own = [e for e in episodes if not all(r.content in self.handed_on for r in e.reads)]
+        return own or episodes
 
     def fill(self, ending: str) -> None:
         structure = self.structure
