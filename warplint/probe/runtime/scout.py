@@ -430,11 +430,11 @@ class Scout(Observer):
                     self.states[id(state)] = (state, birth.family)
 
     def note_copy_by_kernel(
-        self, base: Any, digest: int, operands: list[tuple[Any, Any, bool]], before: dict[int, int | None]
+        self, base: Any, digest: int, operands: list[tuple[Any, Any, bool]], before: list[int | None]
     ) -> None:
         """A launch off the tape may have made ``base`` a copy of another of its arrays."""
-        for source, owner, _ in operands:
-            same = owner is None and source is not base and before.get(id(source)) == digest
+        for (source, owner, _), earlier in zip(operands, before):
+            same = owner is None and source is not base and earlier == digest
             if same and source.size == base.size and np.ptp(arrays.values(base)) > 0.0:
                 self.restorations.note_copy(base, source, self.tracked(source).episode, digest)
                 return
