@@ -39,7 +39,7 @@ _ADVICE = (
         "programs have no standard input; an argument (--entry) or a constant (--set) may take its place",
     ),
     (
-        r"timed out|did not finish in time",
+        r"timed out|did not finish in time|a time limit of",
         "allow more (--timeout), or make it shorter with an argument (--entry) or a constant (--set)",
     ),
     (r"the budget of", "allow more for all programs (--budget), or name the ones to run (--entry)"),

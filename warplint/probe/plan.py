@@ -19,6 +19,9 @@ from warplint.probe.interpreter import Interpreter, NoInterpreter, choose
 from warplint.probe.session import paths_of, run_program
 from warplint.probe.verdicts import Judged, judge_program
 
+_LEAST = 5.0
+"""Seconds that a program needs to start and be measured at all."""
+
 
 def run_all(
     programs: Sequence[Program],
@@ -92,8 +95,13 @@ def _probe_program(
         interpreter = choose(entry, settings.python, settings.root)
     except NoInterpreter as error:
         return judge_program(program, findings, Facts(blocked=str(error)), paths, "")
-    if seconds < 5.0:
-        reason = f"the budget of {settings.budget:g} s for all programs was used up"
+    if seconds < _LEAST:
+        if settings.timeout < _LEAST:
+            reason = f"a time limit of {settings.timeout:g} s measures nothing: a program needs {_LEAST:g} s"
+        elif settings.budget < _LEAST:
+            reason = f"the budget of {settings.budget:g} s measures nothing: a program needs {_LEAST:g} s"
+        else:
+            reason = f"the budget of {settings.budget:g} s for all programs was used up"
         return judge_program(program, findings, Facts(blocked=reason), paths, interpreter.path)
     cache = VerdictCache.of_user() if settings.cache and not settings.overlay else VerdictCache(None)
     key = key_of(program, findings, interpreter, settings)
@@ -157,7 +165,17 @@ def _merge(
     results = [result for _, result in made_up]
     settled = {id(finding) for finding, _ in made_up}
     decided = settled | {id(finding) for one in judged for finding, _ in one.by_finding}
-    results += [_undecided(finding) for finding in findings if id(finding) not in decided]
+    proved = {
+        (result.rule, result.location.file, result.location.line)
+        for one in judged
+        for result in one.results
+        if result.verdict in (Verdict.CONFIRMED, Verdict.LATENT)
+    }
+    for finding in findings:
+        # A run may come where the reading of imports did not: what it proved there is said once.
+        place = (finding.rule, finding.location.file, finding.location.line)
+        if id(finding) not in decided and place not in proved:
+            results.append(_undecided(finding))
     for one in judged:
         results += [result for finding, result in one.by_finding if id(finding) not in settled]
         results += one.results

@@ -218,6 +218,7 @@ def test_parameters_of_one_name_are_told_apart() -> None:
         ("the program raised URLError: <urlopen error [Errno -3] ...>", "without the network"),
         ("the program raised EOFError: EOF when reading a line (a.py:7)", "no standard input"),
         ("timed out after 60 s", "--timeout"),
+        ("a time limit of 1 s measures nothing: a program needs 5 s", "--timeout"),
         ("the budget of 600 s for all programs was used up", "--budget"),
         ("the program raised ZeroDivisionError: division by zero (a.py:3)", "running it by itself"),
     ],
