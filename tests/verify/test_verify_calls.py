@@ -24,6 +24,7 @@ def probed(monkeypatch, tmp_path):
 
     monkeypatch.setattr("warplint.cli.stages.probe", probe)
     (tmp_path / "train.py").write_text(PROGRAM)
+    (tmp_path / "broken.py").write_text("import warp as wp\ndef step(:\n")
     monkeypatch.chdir(tmp_path)
     return asked
 
@@ -72,6 +73,7 @@ def test_the_command_stays_below_a_minute(probed):
         ([], "missing argument 'PROGRAM'"),
         (["tain.py"], "no such program: tain.py"),
         (["."], ". is a directory: name the program's file"),
+        (["broken.py"], "broken.py cannot be read as Python: syntax error (line 2): "),
         (["--horizon", "0", "train.py"], "--horizon: 0 is not in the range x>=1"),
         (["--budget", "-1", "train.py"], "--budget: expected a positive number of seconds, got '-1'"),
         (["--paramter", "k", "train.py"], "unknown option --paramter; did you mean --parameter?"),

@@ -159,6 +159,13 @@ def test_the_verdict_is_the_first_line_however_long_it_is(context):
         assert render("text", report, replace(context, width=60)).partition("\n")[0] == headline(report)
 
 
+def test_nothing_is_ruled_out_of_a_program_that_did_not_run(context):
+    reason = "the program raised ImportError: no name"
+    told = render("text", Report((), (row(ProgramStatus.BLOCKED, reason),), account=Account()), context)
+    assert told.startswith(f"it cannot be told whether the gradients are right: {reason}")
+    assert "ruled out" not in told
+
+
 def test_a_difference_without_a_known_cause_names_where_it_parts():
     unknown = replace(
         CAUSE, rule="WL901", name="gradient-mismatch", message="the gradient of `k` differs by 3%"

@@ -65,6 +65,8 @@ def verify(options: Options, path: Path, arguments: tuple[str, ...], rules: Mapp
     cache = stages.open_cache(options.root, enabled=options.cache)
     subject = _subject(options, path, arguments, cache)
     stages.prepare(subject.files, cache, options.jobs)
+    if subject.files[0].problem:
+        raise CallError(f"{path} cannot be read as Python: {subject.files[0].problem}")
     readable = [file for file in subject.files if not file.problem]
     static = stages.analyze(
         readable,

@@ -326,7 +326,8 @@ def advice(facts: Facts, program: Program) -> list[str]:
     reasons = [facts.blocked or "", facts.nothing or ""]
     reasons += [row["outcome"] for row in facts.episodes if row["outcome"].startswith("inconclusive")]
     found = []
-    if facts.nothing and facts.explained is not None and not facts.explained["tapes"]:
+    died = facts.blocked or (facts.nothing or "").startswith("blocked: ")
+    if facts.nothing and not died and facts.explained is not None and not facts.explained["tapes"]:
         found.append("no tape was entered: record the launches with `with wp.Tape() as tape:`")
     unexplained = [a for a in facts.attributions if a["outcome"] == "differs" and not a["resolved"]]
     if any("time limit" in (a["problem"] or "") or a["problem"] == _HUNG for a in unexplained):

@@ -392,8 +392,9 @@ class _Story:
                 )
         met |= {result.rule for result in self.report.results}
         rest = [r for r in self.context.rules if not r.startswith(_NOT_PATTERNS) and r not in met]
-        lines += self.wrap(f"looked for and not met: {_folded(rest)}")
-        return [self.title("looked for and ruled out"), *lines]
+        if self.row is None or self.row.status is not ProgramStatus.BLOCKED:  # else nobody looked
+            lines += self.wrap(f"looked for and not met: {_folded(rest)}")
+        return [self.title("looked for and ruled out"), *lines] if lines else []
 
     def tracker(self) -> list[str]:
         lines: list[str] = []
