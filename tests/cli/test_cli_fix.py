@@ -79,6 +79,13 @@ def test_a_fix_that_does_not_mend_is_not_made(wrong, stages, warplint):
     done = warplint("--fix", "--unsafe-fixes")
     assert (wrong / "train.py").read_text() == TRAIN
     assert done.status == 1 and "fixed" not in done.out
+    told = "nothing was fixed: no change was measured to make the gradient right"
+    assert done.err == f"warplint: warning: {told}\n"
+    done = warplint("--fix")
+    assert "write each step into a fresh array (not applied: not measured to be right)" in done.out
+    done = warplint("--diff")
+    assert (done.out, done.status) == ("", 1)
+    assert told in done.err
 
 
 def test_a_fix_that_cannot_be_measured_needs_to_be_asked_for(wrong, stages, warplint):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fixed", "fix", "offered"]
 
+_NONE_HELD = "nothing was fixed: no change was measured to make the gradient right"
 _OPEN = (Verdict.CONFIRMED, Verdict.LATENT, Verdict.UNVERIFIED)
 
 
@@ -132,8 +133,9 @@ def fix(
     before = tuple(replace(r, fix=known.get(identity(r), r.fix)) for r in trial.results)
     was = {file: data for file in search.contents if (data := read(file)) is not None}
     changed = {file: now for file, now in search.contents.items() if now != was.get(file)}
+    held = () if changed or not any(_wanted(r, search) for r in trial.results) else (_NONE_HELD,)
     if options.diff:
-        return Fixed(before, trial.programs, tuple(files), difference=difference(was, changed))
+        return Fixed(before, trial.programs, tuple(files), difference=difference(was, changed), warnings=held)
     problem = _write(options.root, was, changed)
     if problem:
         return Fixed(before, trial.programs, tuple(files), warnings=(problem,))
@@ -148,7 +150,12 @@ def fix(
         for file in files
     )
     fixed = tuple(replace(m.result, fix=m.fix) for m in taken)
-    return Fixed(results, after.programs, now, fixed, curves=tuple(_curves(trial, after)))
+    curves = tuple(_curves(trial, after)) if changed else ()
+    return Fixed(results, after.programs, now, fixed, warnings=held, curves=curves)
+
+
+def _wanted(result: Result, search: Any) -> bool:
+    return result.verdict is Verdict.CONFIRMED and bool(search.wanted(result))
 
 
 def _curves(before: Any, after: Any) -> Iterator[str]:

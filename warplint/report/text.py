@@ -49,7 +49,7 @@ def render(report: Report, context: Context) -> str:
         from warplint.report import verify
 
         return verify.render(report, context)
-    writer = Writer(context)
+    writer = Writer(context, fixing=report.fixed is not None)
     if context.quiet:
         return "".join(writer.one_line(result) for result in report.results)
     blocks = [writer.result(result) for result in report.results]
@@ -66,8 +66,10 @@ def render(report: Report, context: Context) -> str:
 
 
 class Writer:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, fixing: bool = False) -> None:
         self.context = context
+        self.fixing = fixing
+        """Whether `--fix` has written what holds: what is left was not measured to be right."""
         self.width = max(40, context.width)
 
     def paint(self, style: str, text: str) -> str:
@@ -110,10 +112,9 @@ class Writer:
             lines.pop()
         return lines
 
-    @staticmethod
-    def how_sure(fix: Fix) -> str:
+    def how_sure(self, fix: Fix) -> str:
         if fix.applicability != "verified":
-            return "not measured; --fix tries it"
+            return "not applied: not measured to be right" if self.fixing else "not measured; --fix tries it"
         if fix.before is None or fix.after is None:
             return "verified"
         return f"verified: {percent(fix.before)} -> {percent(fix.after)}"
