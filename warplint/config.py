@@ -148,7 +148,7 @@ def _parse(path: Path) -> dict[str, Any]:
         message = str(error)
         place = re.search(r" ?\(at line (\d+), column (\d+)\)", message)
         where = f":{place[1]}:{place[2]}" if place else ""
-        reason = re.sub(r" ?\(at [^)]*\)", "", message)
+        reason = re.sub(r" ?\(at line [^)]*\)", "", message).replace("(at end of document)", "at its end")
         raise ConfigError(f"{path}{where}: not valid TOML: {_lower_first(reason)}") from None
 
 

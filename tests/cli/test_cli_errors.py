@@ -159,11 +159,21 @@ def test_the_call(project, stages, warplint, arguments, message):
             "pyproject.toml: tool.warplint.probe.set: 'STEPS' is not of the form module.NAME=value",
         ),
         ("[tool.warplint\n", "pyproject.toml:1:15: not valid TOML: "),
+        ("[tool.warplint]\nexclude = [", "pyproject.toml: not valid TOML: "),
     ],
 )
 def test_the_configuration(project, stages, warplint, text, message):
     (project / "pyproject.toml").write_text(text)
     assert error(warplint("--no-probe")).startswith(message)
+
+
+def test_a_configuration_in_a_closed_directory(project, stages, warplint, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.is_file", refuse)
+    message = "cannot read closed/pyproject.toml: permission denied"
+    assert error(warplint("--config", "closed/pyproject.toml")) == message
 
 
 def test_the_configuration_is_not_text(project, stages, warplint):

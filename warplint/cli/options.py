@@ -154,7 +154,11 @@ def _config(given: Mapping[str, Any], paths: tuple[Path, ...], root: Path) -> Co
     try:
         if given["config"]:
             chosen = Path(given["config"])
-            if not chosen.is_file():
+            try:
+                there = chosen.is_file()
+            except OSError as error:
+                raise CallError(f"cannot read {chosen}: {error_text(error)}") from None
+            if not there:
                 raise CallError(f"no such configuration file: {chosen}")
             return load_config(chosen.resolve())
         return load_config(find_config(list(paths), root))
