@@ -49,7 +49,8 @@ def _message(result: Result) -> str:
     if check:
         lines.append(f"measured in {result.program}: relative error {percent(check.relative_error)}")
     elif result.reason and says_more(result):
-        lines.append(result.reason)
+        word = "not proved" if result.verdict is Verdict.UNVERIFIED else "why"
+        lines.append(f"{word}: {result.reason}")
     lines += [f"{site.location.source}:{site.location.line}: {site.message}" for site in result.related]
     if result.help:
         lines.append(f"help: {result.help}")
