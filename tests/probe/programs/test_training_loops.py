@@ -56,6 +56,21 @@ for it in range(4):
 """,
         [("kept-gradient", "tape.backward(loss)")],
     ),
+    "a copy takes the gradient of its source along": (
+        """
+x, start = array([0.5, 1.0]), array([0.1, 0.2])
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        state = wp.clone(start)
+        wp.launch(descend, 2, [state, x, -0.5])
+        wp.launch(misfit, 2, [state, 2.0], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    x.grad.zero_()
+""",
+        [("kept-gradient", "tape.backward(loss)")],
+    ),
     "backward twice": (
         """
 x = array([0.5, 1.0])
@@ -283,6 +298,18 @@ for it in range(4):
         tape.backward(loss)
     x.assign(x.numpy() - 0.01 * x.grad.numpy())
     x.grad.zero_()
+""",
+    "a copy of an array whose gradient is emptied": """
+x, start = array([0.5, 1.0]), array([0.1, 0.2])
+for it in range(4):
+    loss = zeros(1)
+    with wp.Tape() as tape:
+        state = wp.clone(start)
+        wp.launch(descend, 2, [state, x, -0.5])
+        wp.launch(misfit, 2, [state, 2.0], [loss])
+    tape.backward(loss)
+    x.assign(x.numpy() - 0.01 * x.grad.numpy())
+    tape.zero()
 """,
     "a tape that is reset": """
 x, y, loss = array([0.5, 1.0]), zeros(2), zeros(1)

@@ -22,6 +22,11 @@ class KeptGradients(Naming):
             message = (
                 f"backward() is called again on the same recording, so the gradient of {subject} doubles"
             )
+        elif cause["copied"] and not cause["parameter"]:
+            message = (
+                f"the gradient of {subject} is not empty when {call} adds to it: the copy took along what an "
+                f"earlier backward pass left in that of {listed(cause['copied'])}"
+            )
         else:
             message = (
                 f"the gradient of {subject} still holds what an earlier backward pass left when {call} "

@@ -26,6 +26,8 @@ class KeptGradients(Kind):
         """(kernel, argument) pairs that were seen to write."""
         self.spent: dict[int, tuple[Any, bytes]] = {}
         """Gradients whose content a pass has handed on, by the identity of their memory."""
+        self.copied: dict[int, tuple[Any, Any]] = {}
+        """Of gradients that came with a copy: the array that was copied first."""
         self.passed = False
         """Whether a pass of the measured episode has reached the parameter."""
         self.recordings: set[tuple] = set()
@@ -54,6 +56,8 @@ class KeptGradients(Kind):
         elif event.kind == "backward":
             for array in self.outputs(event.details["tape"]):
                 self.spend(array.grad)
+        elif event.kind == "copy":
+            self.inherit(event.target, event.source)
         elif event.kind == "adjoint":
             for gradient in _manual(event, "adj_inputs"):
                 self.spent.pop(id(arrays.root(gradient)), None)
@@ -63,6 +67,16 @@ class KeptGradients(Kind):
     def spend(self, gradient: Any) -> None:
         base = arrays.root(gradient)
         self.spent[id(base)] = (base, arrays.content(base))
+
+    def inherit(self, target: Any, source: Any) -> None:
+        """`wp.copy()` and `wp.clone()` copy the gradient too: an earlier pass left what is in it."""
+        if not (arrays.is_array(target) and arrays.is_array(source)):
+            return
+        if target.grad is not None and source.grad is not None:
+            self.spend(target.grad)
+            base = arrays.root(target.grad)
+            _, first = self.copied.get(id(arrays.root(source.grad)), (None, source))
+            self.copied[id(base)] = (base, first)
 
     def outputs(self, tape: Any) -> list[Any]:
         """Arrays with a gradient that recorded launches and copies of a tape have written."""
@@ -131,6 +145,7 @@ class KeptGradients(Kind):
                 "again": again,
                 "manual": event.kind == "adjoint",
                 "argument": None,
+                "copied": [],
             },
         )
         for base, owner in stale:
@@ -141,6 +156,10 @@ class KeptGradients(Kind):
                     cause["argument"] = _position(event, base)
             elif name not in cause["buffers"]:
                 cause["buffers"].append(name)
+                copied, first = self.copied.get(id(base), (None, None))
+                source = self.run.name_of(first) if copied is base else None
+                if source is not None and source not in cause["copied"]:
+                    cause["copied"].append(source)
             if self.removes(key):
                 arrays.memory(base)[...] = 0
 
