@@ -24,6 +24,7 @@ def probed(monkeypatch, tmp_path):
 
     monkeypatch.setattr("warplint.cli.stages.probe", probe)
     (tmp_path / "train.py").write_text(PROGRAM)
+    (tmp_path / "picture.py").write_bytes(b"\x89PNG\r\n\x1a\n\0")
     (tmp_path / "broken.py").write_text("import warp as wp\ndef step(:\n")
     monkeypatch.chdir(tmp_path)
     return asked
@@ -39,6 +40,13 @@ def test_what_follows_the_program_belongs_to_it(probed, capsys):
     assert probed[0].program.working_directory == "."
     assert probed[0].settings["horizon"] == 4
     assert capsys.readouterr().out.startswith("the gradients are right\n")
+
+
+def test_a_program_in_another_encoding_is_run(probed, capsys, tmp_path):
+    (tmp_path / "old.py").write_bytes(b"# coding: latin-1\nimport warp\nname = '\xe9'\n")
+    assert main(["verify", "old.py"]) == 1  # it could not be read, which is told
+    assert probed[0].program.file == "old.py"
+    assert "WL002" in capsys.readouterr().out
 
 
 def test_options_reach_the_probe(probed):
@@ -73,6 +81,7 @@ def test_the_command_stays_below_a_minute(probed):
         ([], "missing argument 'PROGRAM'"),
         (["tain.py"], "no such program: tain.py"),
         (["."], ". is a directory: name the program's file"),
+        (["picture.py"], "picture.py cannot be read as Python: "),
         (["broken.py"], "broken.py cannot be read as Python: syntax error (line 2): "),
         (["--horizon", "0", "train.py"], "--horizon: 0 is not in the range x>=1"),
         (["--budget", "-1", "train.py"], "--budget: expected a positive number of seconds, got '-1'"),

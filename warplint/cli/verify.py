@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -65,8 +66,9 @@ def verify(options: Options, path: Path, arguments: tuple[str, ...], rules: Mapp
     cache = stages.open_cache(options.root, enabled=options.cache)
     subject = _subject(options, path, arguments, cache)
     stages.prepare(subject.files, cache, options.jobs)
-    if subject.files[0].problem:
-        raise CallError(f"{path} cannot be read as Python: {subject.files[0].problem}")
+    problem = _not_python(subject.files[0])
+    if problem:
+        raise CallError(f"{path} cannot be read as Python: {problem}")
     readable = [file for file in subject.files if not file.problem]
     static = stages.analyze(
         readable,
@@ -95,6 +97,18 @@ def verify(options: Options, path: Path, arguments: tuple[str, ...], rules: Mapp
         internal_errors=tuple(str(error) for error in static.internal_errors),
         warnings=tuple(probed.notes),
     )
+
+
+def _not_python(file: Any) -> str | None:
+    """Why Python will not run a file. Another encoding that the file names is no reason."""
+    problem: str | None = file.not_python
+    if problem is None or not file.data:
+        return problem
+    try:
+        ast.parse(file.data)
+    except (SyntaxError, ValueError):
+        return problem
+    return None
 
 
 def _call_errors(rows: Sequence[ProgramRow], notes: Sequence[str]) -> None:
