@@ -68,7 +68,8 @@ def verify(options: Options, path: Path, arguments: tuple[str, ...], rules: Mapp
     stages.prepare(subject.files, cache, options.jobs)
     problem = _not_python(subject.files[0])
     if problem:
-        raise CallError(f"{path} cannot be read as Python: {problem}")
+        how = "" if problem.startswith("cannot be read") else "cannot be read as Python: "
+        raise CallError(f"{path} {how}{problem}")
     readable = [file for file in subject.files if not file.problem]
     static = stages.analyze(
         readable,
