@@ -322,6 +322,8 @@ class Adjoints(Kind):
         with _Restored(launch, contents, graded, left, left, again=True):
             saved = [(arrays.memory(r), arrays.memory(r).copy()) for r in launch.roots]
             for root, old, values in zip(graded, incoming, new):
+                if values.dtype.kind != "f":
+                    continue
                 bad = np.argwhere(~np.isfinite(values) & np.isfinite(old))
                 base = arrays.memory(root)
                 scale = float(np.sqrt(np.mean(np.square(base.astype(np.float64))))) or 1.0
@@ -409,7 +411,14 @@ class _Restored:
 
 
 def _finite(values: list[Any]) -> bool:
-    return all(bool(np.all(np.isfinite(v))) for v in values)
+    return all(_is_finite(v) for v in values)
+
+
+def _is_finite(values: Any) -> bool:
+    """Whether all numbers are finite, those in elements of structs as well."""
+    if values.dtype.names:
+        return all(_is_finite(values[name]) for name in values.dtype.names)
+    return values.dtype.kind != "f" or bool(np.all(np.isfinite(values)))
 
 
 def _size(defects: dict[str, float]) -> float:
