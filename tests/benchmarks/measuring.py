@@ -35,10 +35,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Spent:
-    """One command from start to exit: seconds of wall time, MiB at its largest process."""
+    """One command from start to exit: seconds of wall time, MiB at its largest process, and the
+    processor time of all its processes, which other work on the machine changes least."""
 
     seconds: float
     mebibytes: float
+    processor: float
 
 
 def spent(
@@ -52,7 +54,8 @@ def spent(
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 1):
         raise SystemExit(f"{' '.join(words)} failed with {process.returncode}")
-    return Spent(time.perf_counter() - start, usage.ru_maxrss / 1024)
+    seconds = time.perf_counter() - start
+    return Spent(seconds, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 
 
 def script(name: str) -> str:

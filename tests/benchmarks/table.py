@@ -1,6 +1,6 @@
 """The whole table: ``python tests/benchmarks/table.py [--newton TREE] [--numerics COUNT]``.
 
-Static cost on newton, on the installed warp and on a generated repository; start-up; probes
+Static cost on newton, on the installed warp and on generated repositories; start-up; probes
 against gradcheck and as programs grow; what the hooks add. Exits with 1 where a goal is missed.
 Quote the ratios: the times are those of one machine on one day, which the first lines name.
 """
@@ -38,9 +38,10 @@ def static_rows(newton: Path | None, files: int, rounds: int) -> Iterator[Row]:
     warp = installed("warp")
     if warp is not None:
         yield from static_cost.tree_rows(warp, rounds, goals=False)
-    with tempfile.TemporaryDirectory() as folder:
-        write_tree(Path(folder), files)
-        yield from static_cost.tree_rows(Path(folder), max(1, rounds - 1), goals=False, name="generated")
+    for count in (files // 10, files):
+        with tempfile.TemporaryDirectory() as folder:
+            write_tree(Path(folder), count)
+            yield from static_cost.tree_rows(Path(folder), max(1, rounds - 1), goals=False, name="generated")
 
 
 def dynamic_rows() -> Iterator[Row]:
