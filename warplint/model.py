@@ -200,10 +200,17 @@ class Program:
     """Whether the closure holds a tape or a manual adjoint launch; only such programs are run."""
     module: str | None = None
     """The name by which ``python -m`` runs it, where it cannot be run as a file."""
+    node: str | None = None
+    """The test in ``file`` that pytest runs, as it names it (``TestFit::test_it``)."""
+
+    @property
+    def name(self) -> str:
+        """The file, and the test in it where it is one."""
+        return self.file if self.node is None else f"{self.file}::{self.node}"
 
     @property
     def label(self) -> str:
-        return " ".join((self.file, *self.arguments))
+        return " ".join((self.name, *self.arguments))
 
 
 @dataclass(frozen=True)

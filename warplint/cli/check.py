@@ -111,6 +111,8 @@ def check(
         asked = {file.display for file in files}
         findings = tuple(finding for finding in findings if finding.location.file in asked)
         alone = tuple(finding for finding in alone if finding.location.file in asked)
+    if options.probe != "none" and not options.entries:
+        choices = [*choices, *_tests(options, findings, choices, readable, cache, changes)]
     results = [unreadable(file) for file in files if file.problem]
     rows: tuple[ProgramRow, ...] = ()
     objectives: tuple[Any, ...] = ()
@@ -168,6 +170,19 @@ def check(
         choices=tuple(choices),
         difference=fixed.difference if fixed else "",
     )
+
+
+def _tests(
+    options: Options,
+    findings: Sequence[Finding],
+    choices: Sequence[Choice],
+    files: Sequence[Any],
+    cache: Any,
+    changes: Any,
+) -> list[Choice]:
+    """Tests, for findings that lie in no program."""
+    tests = stages.find_tests(findings, [choice.program for choice in choices], files, options.root, cache)
+    return [Choice(test, _skipped(test, options, files, changes)) for test in tests]
 
 
 def _probe(

@@ -96,6 +96,19 @@ def analyze(
     return analyze(files, programs, root=root, cache=cache, jobs=jobs, alone=alone, warp=warp)
 
 
+def find_tests(
+    findings: Sequence[Finding],
+    programs: Sequence[Program],
+    files: Sequence[Any],
+    root: Path,
+    cache: Cache,
+) -> tuple[Program, ...]:
+    """The tests to be run for findings that no program reaches."""
+    from warplint.source.pytests import tests_that_reach
+
+    return tests_that_reach(findings, programs, files, root, cache)
+
+
 def probe(
     programs: Sequence[Program],
     findings: Sequence[Finding],

@@ -22,6 +22,8 @@ from warplint.probe.sandbox import (
 )
 from warplint.probe.scratch import Scratch, project_root
 
+_PYTEST = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly")
+"""One test, in this process and as it stands."""
 RUNTIME = Path(__file__).resolve().parent / "runtime"
 
 
@@ -60,7 +62,7 @@ def run_program(
             **program_spec(program, settings, entry, directory),
             "program": str(scratch.to_scratch(entry)),
             "directory": str(scratch.to_scratch(directory)),
-            "import_root": str(scratch.to_scratch(import_root(entry, program.module))),
+            "import_root": str(scratch.to_scratch(import_root(program, entry, directory))),
             "root": str(scratch.tree),
             "seconds": seconds,
             "requests": [request(finding, paths) for finding in findings if finding.request],
@@ -119,9 +121,9 @@ def program_spec(program: Program, settings: ProbeSettings, entry: Path, directo
     return {
         "program": str(entry),
         "directory": str(directory),
-        "arguments": list(program.arguments),
-        "module": program.module,
-        "import_root": str(import_root(entry, program.module)),
+        "arguments": _arguments(program, entry, directory),
+        "module": program.module if program.node is None else "pytest",
+        "import_root": str(import_root(program, entry, directory)),
         "device": settings.device,
         "overrides": overrides,
         "tracker": settings.tracker,
@@ -134,8 +136,17 @@ def program_spec(program: Program, settings: ProbeSettings, entry: Path, directo
     }
 
 
-def import_root(entry: Path, module: str | None) -> Path:
+def _arguments(program: Program, entry: Path, directory: Path) -> list[str]:
+    if program.node is None:
+        return list(program.arguments)
+    return [*_PYTEST, f"{os.path.relpath(entry, directory)}::{program.node}"]
+
+
+def import_root(program: Program, entry: Path, directory: Path) -> Path:
     """The directory that comes first on ``sys.path``: the program's own, or the one of its package."""
+    if program.node is not None:
+        return directory  # as with ``python -m pytest``
+    module = program.module
     if module is None:
         return entry.parent
     packages = module.count(".") + (entry.name == "__main__.py")

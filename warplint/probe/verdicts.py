@@ -543,7 +543,7 @@ class _Judge:
     def finish(self, status: ProgramStatus, reason: str | None) -> Judged:
         facts = self.facts
         row = ProgramRow(
-            program=self.program.file,
+            program=self.program.name,
             arguments=self.program.arguments,
             interpreter=self.interpreter,
             warp=facts.warp,
