@@ -137,3 +137,11 @@ def test_control_characters_are_shown_and_not_obeyed(context):
     assert "\x1b" not in text
     assert r"na\nme.py  blocked" in text
     assert r"a\nb" in text
+
+
+def test_a_notebook_is_not_told_to_be_named(context):
+    place = Location("fit.ipynb", 4, 24, cell=5)
+    found = Result("WL204", "host-round-trip", Verdict.UNVERIFIED, "read by the host", place)
+    told = render("text", Report((dataclasses.replace(found, reason="no-entry-point"),)), context)
+    assert "not proved: no-entry-point (notebooks are read, not run)" in told
+    assert "--entry" not in told

@@ -98,6 +98,8 @@ class Writer:
             lines += ["", *(f"{_INDENT}{line}".rstrip() for line in body), ""]
         if result.evidence:
             lines += self.evidence(result, result.evidence)
+        elif result.location.cell and result.reason == "no-entry-point":
+            lines += self.wrap("not proved: no-entry-point (notebooks are read, not run)")
         elif result.reason and says_more(result):
             lines += self.wrap(f"{self.because(result)}: {self.reason(result.reason)}")
         if result.help:
