@@ -104,9 +104,9 @@ def find_tests(
     cache: Cache,
 ) -> tuple[Program, ...]:
     """The tests to be run for findings that no program reaches."""
-    from warplint.source.pytests import tests_that_reach
+    from warplint.source.pytests import reaching_tests
 
-    return tests_that_reach(findings, programs, files, root, cache)
+    return reaching_tests(findings, programs, files, root, cache)
 
 
 def probe(

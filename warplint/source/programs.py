@@ -27,7 +27,8 @@ def find_programs(
     """The programs among ``files``.
 
     A program has a ``__main__`` block, or top-level code that records or launches; a module that
-    only defines things is a library, and a test file is left to the test runner.
+    only defines things is a library, and so is a test file: its tests are
+    looked at where they reach a finding (``source.pytests``).
     """
     root = Path(os.path.abspath(root))
     cache = cache or Cache()

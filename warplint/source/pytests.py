@@ -20,7 +20,7 @@ from warplint.source.facts import parse
 from warplint.source.imports import ImportResolver
 from warplint.source.programs import is_test, reaches_tape
 
-__all__ = ["tests_that_reach"]
+__all__ = ["reaching_tests"]
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -35,7 +35,7 @@ class _Test:
     last: int
 
 
-def tests_that_reach(
+def reaching_tests(
     findings: Sequence[Finding],
     programs: Sequence[Program],
     files: Sequence[SourceFile],
