@@ -376,11 +376,17 @@ class _Judge:
     def confirm(self, rows: list[dict[str, Any]], attribution: dict[str, Any]) -> None:
         named = [(cause, causes.describe(cause, self.paths)) for cause in attribution["confirmed"]]
         members = tuple(n.removal for _, n in named)
+        predicted = [c for c, _ in named if any(causes.matches(f, c, self.paths) for f in self.findings)]
+        told = [causes.underlying(c, attribution["causes"])["key"] for c in predicted]
         for cause, name in named:
-            predicted = any(causes.matches(f, cause, self.paths) for f in self.findings)
-            behind = cause if predicted else causes.underlying(cause, attribution["causes"])
-            if behind is not cause and any(c["key"] == behind["key"] for c, _ in named):
-                continue  # one mistake, seen in what is read and in what is computed from it
+            behind = cause
+            if cause not in predicted:
+                behind = causes.underlying(cause, attribution["causes"])
+                mistake = cause["key"] in told or (
+                    behind is not cause and any(c["key"] == behind["key"] for c, _ in named)
+                )
+                if mistake:
+                    continue  # one mistake, seen in what is read and in what is computed from it
             if causes.meant([cause], self.paths):
                 continue  # it takes its part of the difference away, but it is no mistake
             removal = Removal(

@@ -94,6 +94,15 @@ def test_a_kernel_whose_threads_read_what_others_have_written_is_one_mistake(bot
     assert result.evidence.counterfactual.relative_error == 0.0003
 
 
+def test_it_is_told_once_where_reading_has_found_it_in_the_kernel():
+    overwritten = overwrite(30, own=True)
+    both = [cause(), overwritten]
+    run = facts(WRONG, attributions=(attribution(causes=both, confirmed=both),))
+    judged = judge_program(PROGRAM, [predicted("WL108", 8)], run, PATHS, "python")
+    assert [r.rule for r in judged.results] == []
+    assert [(f.rule, r.verdict) for f, r in judged.by_finding] == [("WL108", Verdict.CONFIRMED)]
+
+
 def test_an_overwrite_by_another_kernel_does_not_hide_a_wrong_adjoint():
     elsewhere = overwrite(10, kernel="forces", own=True)
     run = facts(WRONG, attributions=(attribution(causes=[elsewhere, cause()], confirmed=[cause()]),))
