@@ -22,8 +22,7 @@ from warplint.probe.sandbox import (
 )
 from warplint.probe.scratch import Scratch, project_root
 
-_PYTEST = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly")
-"""One test, in this process and as it stands."""
+_PYTEST = ("-q", "-p", "no:cacheprovider")
 RUNTIME = Path(__file__).resolve().parent / "runtime"
 
 

@@ -52,6 +52,8 @@ def test_the_gradient_in_a_test_is_measured(tmp_path: Path) -> None:
     (tmp_path / "fit.py").write_text(KERNELS + DESCEND)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_fit.py").write_text(TESTS)
+    # Options as a project may have them: tests shared out to other processes.
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -n 2\n")
     done = subprocess.run(
         [sys.executable, "-c", "from warplint.cli.main import run; run()", "check", ".", "--format", "json"],
         cwd=tmp_path,

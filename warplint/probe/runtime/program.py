@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.machinery
+import importlib.util
 import os
 import runpy
 import sys
@@ -27,6 +28,8 @@ def run(
         runpy.run_path(path, run_name="__main__")
         return
     _main = os.path.realpath(path)
+    if module == "pytest" and importlib.util.find_spec("xdist") is not None:
+        sys.argv[1:1] = ["-n0"]  # in this process, whatever the project's own options say
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
