@@ -37,6 +37,8 @@ ROUGH_SIGNAL = 32.0
 """Rounding errors by which autodiff and finite difference must differ over the smallest displacement."""
 ROUGH_NOISE = 64.0
 """Rounding errors above which the noise of an objective is more than rounding."""
+LEAST_TIME = 1.0
+"""Seconds left below which an iteration is not begun: they would tell nothing of how long it takes."""
 FIRST_SHARE = 0.4
 """Share of the time left that the first fork of an iteration may take."""
 TYPICAL_PASSES = 40
@@ -409,6 +411,8 @@ class Measurement:
     def first_run(self, result: Measured) -> dict:
         """The first run tells how long one takes; it may not use up the time of all others."""
         began = time.monotonic()
+        if self.deadline - began < LEAST_TIME:
+            raise Unmeasurable("the time limit was reached")
         share = FIRST_SHARE * (self.deadline - began)
         patience = share if self.usual is None else max(5.0, 3.0 * self.usual)
         try:

@@ -408,7 +408,9 @@ class Session:
         for episode, iteration, _ in targets:
             if (episode.start, episode.serial) not in found:
                 late = time.monotonic() > self.deadline - 2.5
-                problem = "the time limit was reached" if late else f"the measuring run {reason}"
+                # A run that gave up what takes too long did so for the rest as well.
+                gave_up = next((m.problem for m in measured if m.too_long), None)
+                problem = gave_up or ("the time limit was reached" if late else f"the measuring run {reason}")
                 measured.append(Measured(episode, iteration, problem=problem))
         return measured
 
