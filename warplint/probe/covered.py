@@ -25,16 +25,16 @@ def conditions(parameters: list[Rows], facts: Facts, paths: Paths) -> str:
 
 def independent(parameters: list[Rows], paths: Paths) -> str:
     """Zero that is right, since the objective does not move at all, may still not be what is wanted."""
-    names = []
+    places = []
     for rows in parameters:
         checks = [c for r in rows for c in r["checks"]]
         if checks and all(c["ad"] == 0.0 and c["fd"] == 0.0 for c in checks):
-            file, line = rows[0]["place"]
-            names.append(f"`{rows[0]['parameter']}` ({paths.display(str(file))}:{line})")
-    if not names:
+            places.append([*rows[0]["place"], rows[0]["parameter"]])
+    if not places:
         return ""
+    names = " and ".join(_named(places, paths))
     return (
-        f"; it is zero, as the objective does not depend on {' and '.join(names)} at all here: if it should, "
+        f"; it is zero, as the objective does not depend on {names} at all here: if it should, "
         "look for a result that is never used or a branch that is never taken"
     )
 
@@ -53,8 +53,13 @@ def held_constant(parameters: list[Rows], paths: Paths) -> str:
 
 def constants(places: Iterable[list[Any]], paths: Paths) -> str:
     """`x` (file:1) and `y` (file:2) are"""
-    named = dict.fromkeys(f"`{name}` ({paths.display(str(file))}:{line})" for file, line, name in places)
+    named = _named(places, paths)
     return " and ".join(named) + (" are" if len(named) > 1 else " is")
+
+
+def _named(places: Iterable[list[Any]], paths: Paths) -> list[str]:
+    """`x` (file:1), each once; a place is (file, line, name)."""
+    return list(dict.fromkeys(f"`{name}` ({paths.display(str(file))}:{line})" for file, line, name in places))
 
 
 def not_measured(parameters: list[Rows]) -> str | None:

@@ -52,14 +52,22 @@ def reaching_tests(
     by_name = {file.display: file for file in files}
     test_files = [f for f in files if is_test(f.path) and f.path.name != "conftest.py"]
     closures = {f.display: resolver.closure(f) for f in test_files}
+    tests: dict[str, tuple[_Test, ...]] = {}
     found: dict[tuple[str, str], Program] = {}
     for finding in open_findings:
         target = by_name.get(finding.location.file)
-        for file in test_files if target is not None else ():
+        if target is None:
+            continue
+        around = _enclosing(target, finding.location.line)
+        for file in test_files:
             closure = closures[file.display]
             if target not in closure or not any(reaches_tape(f) for f in closure):
                 continue
-            test = next((t for t in _tests(file) if _reaches(t, file, finding.location, closure)), None)
+            if file.display not in tests:
+                tests[file.display] = tuple(_tests(file))
+            test = next(
+                (t for t in tests[file.display] if _reaches(t, file, finding.location, around, closure)), None
+            )
             if test is not None:
                 found[file.display, test.node] = Program(
                     file=file.display,
@@ -86,17 +94,20 @@ def _test(function: ast.FunctionDef | ast.AsyncFunctionDef, node: str) -> _Test:
     return _Test(node, function.name, function.lineno, function.end_lineno or function.lineno)
 
 
-def _reaches(test: _Test, file: SourceFile, place: Location, closure: Sequence[SourceFile]) -> bool:
-    """Whether the place lies in the test, or in a function whose name is called from it."""
+def _reaches(
+    test: _Test, file: SourceFile, place: Location, around: frozenset[str], closure: Sequence[SourceFile]
+) -> bool:
+    """Whether the place lies in the test, or in a function whose name is called from it.
+
+    ``around`` are the names of the functions and classes in which the place lies.
+    """
     if place.file == file.display and test.first <= place.line <= test.last:
         return True
-    target = next(f for f in closure if f.display == place.file)
-    wanted = _enclosing(target, place.line)
     seen: set[str] = set()
     stack = list(file.uses.get(test.name, ()))
     while stack:
         name = stack.pop()
-        if name in wanted:
+        if name in around:
             return True
         if name not in seen:
             seen.add(name)

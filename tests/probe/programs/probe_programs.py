@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,26 @@ def write(directory: Path, body: str, name: str = "program.py") -> Path:
     path = directory / name
     path.write_text(KERNELS + body, encoding="utf-8")
     return path
+
+
+def check(directory: Path, files: Mapping[str, str], *options: str) -> tuple[int, dict[str, Any]]:
+    """Exit status and report of ``warplint check`` on ``files``, which are written to ``directory``."""
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", "from warplint.cli.main import run; run()", "check", "."),
+            *("--format", "json", *options),
+        ],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout)
 
 
 def run(

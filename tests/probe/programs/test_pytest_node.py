@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from probe_programs import KERNELS
+from probe_programs import KERNELS, check
 
 pytestmark = pytest.mark.probe
 
@@ -49,19 +46,13 @@ class TestDescend:
 
 
 def test_the_gradient_in_a_test_is_measured(tmp_path: Path) -> None:
-    (tmp_path / "fit.py").write_text(KERNELS + DESCEND)
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "test_fit.py").write_text(TESTS)
-    # Options as a project may have them: tests shared out to other processes.
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -n 2\n")
-    done = subprocess.run(
-        [sys.executable, "-c", "from warplint.cli.main import run; run()", "check", ".", "--format", "json"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    report = json.loads(done.stdout)
+    files = {
+        "fit.py": KERNELS + DESCEND,
+        "tests/test_fit.py": TESTS,
+        # Options as a project may have them: tests shared out to other processes.
+        "pytest.ini": "[pytest]\naddopts = -n 2\n",
+    }
+    _, report = check(tmp_path, files)
     (row,) = report["programs"]
     assert row["program"] == "tests/test_fit.py::TestDescend::test_falls"
     assert row["status"] == "wrong", row["reason"]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
+from probe_programs import check
 
 pytestmark = pytest.mark.probe
 
@@ -233,22 +230,9 @@ INNOCENT = {
 def results(tmp_path_factory):
     """The results of one run over all programs."""
     directory = tmp_path_factory.mktemp("statements")
-    for name, text in FILES.items():
-        path = directory / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-c", "from warplint.cli.main import run; run()", "check", "."),
-            *("--format", "json", "--show-dismissed", "--jobs", "2"),
-        ],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
-    assert done.returncode == 1, done.stderr
-    return json.loads(done.stdout)["results"]
+    status, report = check(directory, FILES, "--show-dismissed", "--jobs", "2")
+    assert status == 1
+    return report["results"]
 
 
 def line(file: str, text: str) -> int:

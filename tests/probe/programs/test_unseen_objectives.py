@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
+from probe_programs import check
 
 pytestmark = pytest.mark.probe
 
@@ -168,22 +165,9 @@ WRONG = {
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     directory = tmp_path_factory.mktemp("unseen")
-    for name, text in FILES.items():
-        path = directory / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-c", "from warplint.cli.main import run; run()", "check", "."),
-            *("--format", "json", "--jobs", "2"),
-        ],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    status, report = check(directory, FILES, "--jobs", "2")
+    assert status == 0
+    return report
 
 
 def results(report, program: str) -> list[tuple[str, str, str, int]]:

@@ -19,13 +19,19 @@ module                  one idea
 ``scout``               which parameters, versions, episodes, objectives the program has
 ``objectives``          what a backward call is worth: loss, seeds, manual adjoint launches
 ``boundary, restored``  where a version ends; versions that are put aside and put back
+``lagging``             copies of a parameter that stay in use when it has moved on
+``unread``              backward calls whose gradient belongs to another parameter
 ``episodes``            children that go on from an episode's start: objective, gradient
 ``held, host_copies``   what goes through the host, held constant
+``reported, declared``  the numbers that the program shows, or the user names, as the objective
 ``judge``               noise, step ladder, kinks: the three-valued judgement (numpy only)
 ``measure``             directions × steps at an episode's start
 ``snapshots``           what each recorded launch read, who overwrote it, putting it back
 ``signatures``          what the numbers of a wrong gradient look like, and what that points at
 ``attribute``           counterfactuals and the minimal set of causes
+``rewrites, slots``     which statement makes an adjoint wrong, and in which element
+``factories``           kernels that functions define, for made-up arguments
+``library``             solvers and integrals of Warp's own library, as operations
 ``supervisor, confine`` limits, confinement, and the end of every descendant
 ``processes``           the process table
 ======================  ======================================================================

@@ -157,17 +157,50 @@ def judged_again(check: judge.Judgement, near: float, far: float, digit: float, 
     )
 
 
-class Comparison:
-    """Compares the seeds of one measured episode with the numbers the program reports."""
+class ReportRuns:
+    """Runs of the program for the numbers that it shows in one measured episode."""
 
     def __init__(
-        self, stream: Stream, run_user: Callable[[], None], measured: Measured, deadline: float
+        self,
+        stream: Stream,
+        run_user: Callable[[], None],
+        measured: Measured,
+        deadline: float,
+        named: str | None = None,
     ) -> None:
         self.stream = stream
         self.run_user = run_user
         self.measured = measured
         self.deadline = deadline
+        self.named = named
         self.runs = 0
+
+    def run(self, displace: Any) -> dict[str, Any]:
+        """What one run shows, with the displacement of a ``ReportRun``; raises ``ChildFailure``."""
+        self.runs += 1
+        stream = self.stream
+
+        def work(reporter: Reporter) -> None:
+            stream.observer = ReportRun(stream, reporter, self.measured, displace, self.named)
+            self.run_user()
+
+        report = run_in_child(work, self.deadline)
+        if "figures" not in report:
+            raise ChildFailure("did not reach its report")
+        return dict(report)
+
+    def difference(self, displace: Callable[[float], Any], t: float) -> dict[tuple, float]:
+        """Central differences of every number that both runs show."""
+        high, low = (self.run(displace(s))["figures"] for s in (t, -t))
+        return {key: (high[key][0] - low[key][0]) / (2.0 * t) for key in high if key in low}
+
+    def along(self, vector: Any, t: float) -> dict[tuple, float]:
+        """Derivatives of all numbers along a direction of the parameter."""
+        return self.difference(lambda s: s * vector, t)
+
+
+class Comparison(ReportRuns):
+    """Compares the seeds of one measured episode with the numbers the program reports."""
 
     def compare(self) -> Measured | None:
         """The episode measured against the number that is reported, if the seeds are not its derivative."""
@@ -244,32 +277,8 @@ class Comparison:
             return "follows", None
         return "factor", factor
 
-    # -- runs ------------------------------------------------------------------------------
-
-    def run(self, displace: Any) -> dict[str, Any]:
-        self.runs += 1
-        stream = self.stream
-
-        def work(reporter: Reporter) -> None:
-            stream.observer = ReportRun(stream, reporter, self.measured, displace)
-            self.run_user()
-
-        report = run_in_child(work, self.deadline)
-        if "figures" not in report:
-            raise ChildFailure("the program did not reach its report")
-        return dict(report)
-
-    def difference(self, displace: Callable[[float], Any], t: float) -> dict[tuple, float]:
-        """Central differences of every number that both runs show."""
-        high, low = (self.run(displace(s))["figures"] for s in (t, -t))
-        return {key: (high[key][0] - low[key][0]) / (2.0 * t) for key in high if key in low}
-
     def slopes(self, seeded: dict[str, Any], v: Any, t: float, base: Any) -> dict[tuple, float]:
         return self.difference(lambda s: (seeded["writer"], seeded["serial"], s * v), t)
-
-    def along(self, vector: Any, t: float) -> dict[tuple, float]:
-        """Derivatives of all numbers along a direction of the parameter."""
-        return self.difference(lambda s: s * vector, t)
 
     def derivative(self, seeded: dict[str, Any], key: tuple, t: float, base: Any) -> Any:
         found = np.zeros(seeded["values"].size)

@@ -422,9 +422,10 @@ class Session:
         Or of the number that the user named as the objective, whatever else was found.
         """
         if self.spec.get("objective"):
-            declared = Declared(self.stream, self.run_user, str(self.spec["objective"]), self.deadline - 1.0)
-            again = [declared.measure(m) for m in measured]
-            self.forward_passes += declared.runs
+            name, limit = str(self.spec["objective"]), self.deadline - 1.0
+            declared = [Declared(self.stream, self.run_user, m, limit, name) for m in measured]
+            again = [one.measure() for one in declared]
+            self.forward_passes += sum(one.runs for one in declared)
             return again
         if any(m.outcome == judge.DIFFERS for m in measured):
             return measured
